@@ -1,0 +1,13 @@
+/* f32 GEMM for AVX-512: 14x32 in registers (28 accumulators, 2 rhs, 1 broadcast). */
+#include "../Kernel.h"
+
+#define SYMBOL ajour_gemm_f32_f32_f32_14x32x1_avx512
+#define SUFFIX avx512
+#define TARGET AJOUR_TARGET_avx512
+#define LANES 16
+#define MR 14
+#define VECTORS 2
+#define PASSES 1
+#define CHAINS(m) ((m) <= 2 ? 4 : (m) <= 4 ? 2 : 1)
+#define PREFETCH_FLOATS(m) ((m) == 1 ? 1024 : 256)
+#include "vector.inc"
