@@ -1,0 +1,215 @@
+//===- RuntimeModel.cpp - The runtime's objects for the tools -------------===//
+
+#include "ToolSupport/RuntimeModel.h"
+#include "ToolSupport/Files.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace ajour::tools {
+
+void check(ajour_status_code status) {
+  if (status == AJOUR_OK)
+    return;
+  std::string message = ajour_last_message();
+  throw ToolError(message.empty() ? ajour_status_text(status) : message);
+}
+
+ModelPointer loadModel(const std::string &path, uint32_t flags) {
+  ajour_load_options options = AJOUR_INIT(ajour_load_options);
+  options.flags = flags;
+  ajour_model *model = nullptr;
+  check(ajour_model_load_file(path.c_str(), &options, &model));
+  return ModelPointer(model);
+}
+
+SessionPointer createSession(ajour_model *model, uint32_t threads, uint32_t flags) {
+  ajour_session_options options = AJOUR_INIT(ajour_session_options);
+  options.threads = threads;
+  options.flags = flags;
+  ajour_session *session = nullptr;
+  check(ajour_session_create(model, &options, &session));
+  return SessionPointer(session);
+}
+
+ajour_model_info modelInfo(const ajour_model *model) {
+  ajour_model_info info = AJOUR_INIT(ajour_model_info);
+  check(ajour_model_get_info(model, &info));
+  return info;
+}
+
+DimValues parseDims(const std::vector<std::string> &specs) {
+  DimValues dims;
+  for (const std::string &spec : specs) {
+    size_t equals = spec.rfind('=');
+    int64_t value = 0;
+    const char *end = spec.data() + spec.size();
+    bool good = equals != std::string::npos && equals > 0;
+    if (good) {
+      auto [stop, error] = std::from_chars(spec.data() + equals + 1, end, value);
+      good = error == std::errc() && stop == end && value >= 0;
+    }
+    if (!good)
+      throw ToolError("--dim " + spec + ": expected NAME=N with a whole number N of at least 0");
+    if (!dims.emplace(spec.substr(0, equals), value).second)
+      throw ToolError("--dim " + spec + ": the dimension already has a value");
+  }
+  return dims;
+}
+
+namespace {
+
+TensorInfo toTensorInfo(const ajour_tensor_info &info, const DimValues &dims) {
+  TensorInfo result{info.name ? info.name : "", info.element_type, {}, info.scale, info.zero_point};
+  for (uint32_t d = 0; d < info.rank; ++d) {
+    int64_t size = info.dims[d];
+    if (size < 0 && info.dim_names[d])
+      if (auto found = dims.find(info.dim_names[d]); found != dims.end())
+        size = found->second;
+    result.shape.push_back(size);
+  }
+  return result;
+}
+
+} // namespace
+
+std::vector<TensorInfo> inputInfos(const ajour_model *model, const DimValues &dims) {
+  std::vector<TensorInfo> infos;
+  std::set<std::string> names;
+  for (uint32_t i = 0, e = modelInfo(model).input_count; i < e; ++i) {
+    ajour_tensor_info info = AJOUR_INIT(ajour_tensor_info);
+    check(ajour_model_input(model, i, &info));
+    infos.push_back(toTensorInfo(info, dims));
+    for (uint32_t d = 0; d < info.rank; ++d)
+      if (info.dims[d] < 0 && info.dim_names[d])
+        names.insert(info.dim_names[d]);
+  }
+  for (const auto &[name, value] : dims) {
+    if (names.count(name))
+      continue;
+    std::string list;
+    for (const std::string &known : names)
+      list += (list.empty() ? "" : ", ") + known;
+    throw ToolError("--dim " + name + "=" + std::to_string(value) + ": the model has no such dimension; it has " +
+                    (list.empty() ? "none" : list));
+  }
+  return infos;
+}
+
+std::vector<TensorInfo> outputInfos(const ajour_model *model) {
+  std::vector<TensorInfo> infos;
+  for (uint32_t i = 0, e = modelInfo(model).output_count; i < e; ++i) {
+    ajour_tensor_info info = AJOUR_INIT(ajour_tensor_info);
+    check(ajour_model_output(model, i, &info));
+    infos.push_back(toTensorInfo(info, {}));
+  }
+  return infos;
+}
+
+void setInput(ajour_session *session, uint32_t index, const HostTensor &tensor) {
+  check(ajour_session_set_input(session, index, tensor.data.data(), tensor.shape.data(),
+                                static_cast<uint32_t>(tensor.shape.size())));
+}
+
+HostTensor copyOutput(ajour_session *session, uint32_t index) {
+  ajour_tensor_view view = AJOUR_INIT(ajour_tensor_view);
+  check(ajour_session_output(session, index, &view));
+  HostTensor tensor{view.element_type, {view.dims, view.dims + view.rank}, {}};
+  const auto *data = static_cast<const std::byte *>(view.data);
+  tensor.data.assign(data, data + view.bytes);
+  return tensor;
+}
+
+namespace {
+
+/// Runs `work` in a child process. A ToolError there is printed by the child; here it is one without a message to print twice.
+void inChildProcess(const std::string &what, const std::function<void()> &work) {
+  std::fflush(nullptr);
+  pid_t child = fork();
+  if (child < 0)
+    throw ToolError(what + ": cannot start a process: " + std::strerror(errno));
+  if (child == 0) {
+    int code = 0;
+    try {
+      work();
+    } catch (const std::exception &error) {
+      std::fprintf(stderr, "error: %s\n", error.what());
+      code = 1;
+    }
+    std::fflush(nullptr);
+    _exit(code);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    throw ToolError(what + (WIFSIGNALED(status) ? ": died of signal " + std::to_string(WTERMSIG(status)) : ": failed"));
+}
+
+} // namespace
+
+ArtifactFor::ArtifactFor(const std::string &path, const CommandHooks &hooks) : artifact(path) {
+  if (!hooks.isModel || !hooks.isModel(path))
+    return;
+  const char *temporary = std::getenv("TMPDIR");
+  directory = std::string(temporary && *temporary ? temporary : "/tmp") + "/ajour.XXXXXX";
+  if (!mkdtemp(directory.data())) {
+    std::string failed = std::exchange(directory, "");
+    throw ToolError(failed + ": cannot make a temporary directory: " + std::strerror(errno));
+  }
+  artifact = directory + "/" + baseName(path) + ".ajour";
+  try {
+    inChildProcess(path + ": compiling", [&] { hooks.compile(path, artifact); });
+  } catch (...) {
+    unlink(artifact.c_str());
+    rmdir(directory.c_str());
+    throw;
+  }
+}
+
+ArtifactFor::~ArtifactFor() {
+  if (directory.empty())
+    return;
+  unlink(artifact.c_str());
+  rmdir(directory.c_str());
+}
+
+void registerRuntimeCommands(CLI::App &app, CommandHooks hooks) {
+  registerRunCommand(app, hooks);
+  registerInspectCommand(app, hooks);
+  registerBenchCommand(app, hooks);
+}
+
+int runProgram(CLI::App &app, int argc, char **argv) {
+  try {
+    app.parse(argc, argv);
+    std::fflush(stdout);
+    if (std::ferror(stdout))
+      throw ToolError("standard output: cannot write");
+    return 0;
+  } catch (const CLI::ParseError &error) {
+    if (error.get_exit_code() == 0) // --help, --version
+      return app.exit(error);
+    std::string message = error.what();
+    if (message.size() > 1 && message[0] == 'T' && message[1] == 'h')
+      message[0] = 't';
+    std::fprintf(stderr, "error: %s\nrun '%s --help' for the options\n", message.c_str(), app.get_name().c_str());
+    return 2;
+  } catch (const ToolError &error) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return 1;
+  } catch (const std::bad_alloc &) {
+    std::fprintf(stderr, "error: out of memory\n");
+    return 1;
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "error: %s\n", error.what());
+    return 1;
+  }
+}
+
+} // namespace ajour::tools
