@@ -1,0 +1,17 @@
+//===- NNLinear.td - matrix products ---------------------------------------===//
+
+def NN_MatmulOp : NN_InferredOp<"matmul"> {
+  let summary = "batched matrix product with optional bias";
+  let description = [{
+    lhs [..., M, K] (or [..., K, M] with transpose_lhs), rhs [..., K, N] (or [..., N, K] with
+    transpose_rhs), bias [N]; leading dimensions broadcast. Result [..., M, N].
+    Floating point: equal element types, result the same. Integers: lhs i8, ui8, i16, i32; rhs i8, ui8 (i16, i32 with
+    an equal lhs); (lhs - lhs_zero_point) (rhs - rhs_zero_points[n]) summed in i32, in i64 when lhs is i16.
+    C1: rank of both >= 2. C2: equal K. C3: bias is [N] of the result's type (i32 or i64 for an i64
+    result). C4: 0, 1 or N rhs zero points.
+  }];
+  let arguments = (ins NN_Tensor:$lhs, NN_Tensor:$rhs, Optional<NN_Tensor>:$bias, UnitAttr:$transpose_lhs,
+                       UnitAttr:$transpose_rhs, DefaultValuedAttr<I32Attr, "0">:$lhs_zero_point,
+                       DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$rhs_zero_points);
+  let results = (outs NN_Tensor:$result);
+}

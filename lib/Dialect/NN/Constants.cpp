@@ -1,0 +1,121 @@
+//===- Constants.cpp - constant tensors as bytes ------------------------------===//
+#include "ajour/ABI/ElementTypes.h"
+#include "ajour/Dialect/NN/NN.h"
+#include "ajour/Dialect/NN/Shapes.h"
+
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
+#include "llvm/ADT/APFloat.h"
+
+using namespace mlir;
+
+namespace ajour::nn {
+
+/// Constants up to this many bytes print in full in IR text.
+static constexpr size_t inlineBytes = 64;
+
+ElementsAttr makeConstant(RankedTensorType type, ArrayRef<char> bytes) {
+  assert(type.hasStaticShape() &&
+         int64_t(bytes.size()) == type.getNumElements() * elementBytes(type.getElementType()) && "size of a constant");
+  bool isBool = type.getElementType().isInteger(1);
+  if (bytes.size() <= inlineBytes && !isBool && !bytes.empty())
+    return DenseElementsAttr::getFromRawBuffer(type, bytes);
+  // Booleans are a byte each here and a bit each in dense attributes, so they always go the other way.
+  return DenseResourceElementsAttr::get(type, "data", HeapAsmResourceBlob::allocateAndCopyWithAlign(bytes, 64, /*dataIsMutable=*/false));
+}
+
+ArrayRef<char> constantBytes(ElementsAttr attr, std::vector<char> &storage) {
+  if (auto resource = dyn_cast<DenseResourceElementsAttr>(attr)) {
+    AsmResourceBlob *blob = resource.getRawHandle().getBlob();
+    return blob ? blob->getData() : ArrayRef<char>();
+  }
+  auto dense = cast<DenseElementsAttr>(attr);
+  Type element = dense.getElementType();
+  if (element.isInteger(1)) {
+    storage.clear();
+    for (bool value : dense.getValues<bool>())
+      storage.push_back(value);
+    return storage;
+  }
+  if (!dense.isSplat())
+    return dense.getRawData();
+  size_t size = elementBytes(element);
+  storage.resize(dense.getNumElements() * size);
+  for (int64_t i = 0; i < dense.getNumElements(); ++i)
+    memcpy(storage.data() + i * size, dense.getRawData().data(), size);
+  return storage;
+}
+
+std::vector<char> constantBytes(ElementsAttr attr) {
+  std::vector<char> storage;
+  ArrayRef<char> bytes = constantBytes(attr, storage);
+  return std::vector<char>(bytes.begin(), bytes.end());
+}
+
+template <typename T, typename Out> static std::vector<Out> widen(ArrayRef<char> bytes) {
+  std::vector<Out> out(bytes.size() / sizeof(T));
+  for (size_t i = 0; i < out.size(); ++i) {
+    T value;
+    memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+    out[i] = static_cast<Out>(value);
+  }
+  return out;
+}
+
+std::optional<std::vector<int64_t>> constantInts(ElementsAttr attr) {
+  std::vector<char> storage;
+  ArrayRef<char> bytes = constantBytes(attr, storage);
+  switch (getElementTypeId(attr.getElementType())) {
+  case AJOUR_I8:
+    return widen<int8_t, int64_t>(bytes);
+  case AJOUR_U8:
+  case AJOUR_BOOL:
+    return widen<uint8_t, int64_t>(bytes);
+  case AJOUR_I16:
+    return widen<int16_t, int64_t>(bytes);
+  case AJOUR_U16:
+    return widen<uint16_t, int64_t>(bytes);
+  case AJOUR_I32:
+    return widen<int32_t, int64_t>(bytes);
+  case AJOUR_U32:
+    return widen<uint32_t, int64_t>(bytes);
+  case AJOUR_I64:
+  case AJOUR_U64:
+    return widen<int64_t, int64_t>(bytes);
+  default:
+    return std::nullopt;
+  }
+}
+
+static float convert(uint16_t bits, const llvm::fltSemantics &semantics) {
+  llvm::APFloat value(semantics, llvm::APInt(16, bits));
+  bool losesInfo;
+  value.convert(llvm::APFloat::IEEEsingle(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+  return value.convertToFloat();
+}
+
+std::optional<std::vector<float>> constantFloats(ElementsAttr attr) {
+  std::vector<char> storage;
+  ArrayRef<char> bytes = constantBytes(attr, storage);
+  uint32_t type = getElementTypeId(attr.getElementType());
+  if (type == AJOUR_F32)
+    return widen<float, float>(bytes);
+  if (type == AJOUR_F64)
+    return widen<double, float>(bytes);
+  if (type != AJOUR_F16 && type != AJOUR_BF16)
+    return std::nullopt;
+  std::vector<float> out(bytes.size() / 2);
+  for (size_t i = 0; i < out.size(); ++i) {
+    uint16_t bits;
+    memcpy(&bits, bytes.data() + i * 2, 2);
+    out[i] = convert(bits, type == AJOUR_F16 ? llvm::APFloat::IEEEhalf() : llvm::APFloat::BFloat());
+  }
+  return out;
+}
+
+ElementsAttr getConstantValue(Value value) {
+  auto constant = value.getDefiningOp<ConstantOp>();
+  return constant ? constant.getValue() : ElementsAttr();
+}
+
+} // namespace ajour::nn
