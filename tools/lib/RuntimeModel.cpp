@@ -184,32 +184,4 @@ void registerRuntimeCommands(CLI::App &app, CommandHooks hooks) {
   registerBenchCommand(app, hooks);
 }
 
-int runProgram(CLI::App &app, int argc, char **argv) {
-  try {
-    app.parse(argc, argv);
-    std::fflush(stdout);
-    if (std::ferror(stdout))
-      throw ToolError("standard output: cannot write");
-    return 0;
-  } catch (const CLI::ParseError &error) {
-    if (error.get_exit_code() == 0) // --help, --version
-      return app.exit(error);
-    std::string message = error.what();
-    if (message.size() > 1 && message[0] == 'T' && message[1] == 'h')
-      message[0] = 't';
-    std::fprintf(stderr, "error: %s\nrun '%s --help' for the options\n", message.c_str(), app.get_name().c_str());
-    return 2;
-  } catch (const ToolError &error) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "error: %s\n", error.what());
-    return 1;
-  } catch (const std::bad_alloc &) {
-    std::fprintf(stderr, "error: out of memory\n");
-    return 1;
-  } catch (const std::exception &error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
-    return 1;
-  }
-}
-
 } // namespace ajour::tools

@@ -1,0 +1,112 @@
+//===- Architectures.cpp - Shapes of well-known networks ------------------===//
+
+#include "GraphBuilder.h"
+
+namespace ajour::tools {
+
+namespace {
+
+constexpr int64_t numClasses = 1000;
+
+/// Howard et al. 2017, "MobileNets", table 1.
+void buildMobileNetV1(GraphBuilder &b, int64_t size) {
+  Value x = b.conv(b.input(3, size, size), {32, 3, 2, 1, 1, Activation::Relu6});
+  const int64_t blocks[][2] = {{64, 1},  {128, 2}, {128, 1}, {256, 2}, {256, 1},  {512, 2}, {512, 1},
+                               {512, 1}, {512, 1}, {512, 1}, {512, 1}, {1024, 2}, {1024, 1}};
+  for (const auto &[channels, stride] : blocks) {
+    x = b.conv(x, {x.channels, 3, stride, 1, x.channels, Activation::Relu6});
+    x = b.conv(x, {channels, 1, 1, 0, 1, Activation::Relu6});
+  }
+  b.output(b.linear(b.flatten(b.globalAveragePool(x)), numClasses, Activation::None));
+}
+
+/// Sandler et al. 2018, "MobileNetV2", table 2.
+void buildMobileNetV2(GraphBuilder &b, int64_t size) {
+  Value x = b.conv(b.input(3, size, size), {32, 3, 2, 1, 1, Activation::Relu6});
+  struct Stage {
+    int64_t expansion, channels, repeats, stride;
+  };
+  for (Stage stage : {Stage{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2},
+                      {6, 320, 1, 1}}) {
+    for (int64_t i = 0; i < stage.repeats; ++i) {
+      int64_t stride = i == 0 ? stage.stride : 1, hidden = x.channels * stage.expansion;
+      Value y = x;
+      if (stage.expansion != 1)
+        y = b.conv(y, {hidden, 1, 1, 0, 1, Activation::Relu6});
+      y = b.conv(y, {hidden, 3, stride, 1, hidden, Activation::Relu6});
+      y = b.conv(y, {stage.channels, 1, 1, 0, 1, Activation::None});
+      x = stride == 1 && x.channels == stage.channels ? b.add(x, y, Activation::None) : y;
+    }
+  }
+  x = b.conv(x, {1280, 1, 1, 0, 1, Activation::Relu6});
+  b.output(b.linear(b.flatten(b.globalAveragePool(x)), numClasses, Activation::None));
+}
+
+/// He et al. 2015, "Deep residual learning", table 1; the stride of a bottleneck is in its 3x3 convolution.
+void buildResNet(GraphBuilder &b, int64_t size, const std::vector<int64_t> &repeats, bool bottleneck) {
+  Value x = b.conv(b.input(3, size, size), {64, 7, 2, 3, 1, Activation::Relu});
+  x = b.maxPool(x, 3, 2, 1);
+  int64_t width = 64;
+  for (size_t stage = 0; stage < repeats.size(); ++stage, width *= 2) {
+    for (int64_t i = 0; i < repeats[stage]; ++i) {
+      int64_t stride = stage > 0 && i == 0 ? 2 : 1, channels = bottleneck ? width * 4 : width;
+      Value y = x;
+      if (bottleneck) {
+        y = b.conv(y, {width, 1, 1, 0});
+        y = b.conv(y, {width, 3, stride, 1});
+        y = b.conv(y, {channels, 1, 1, 0, 1, Activation::None});
+      } else {
+        y = b.conv(y, {width, 3, stride, 1});
+        y = b.conv(y, {channels, 3, 1, 1, 1, Activation::None});
+      }
+      if (stride != 1 || x.channels != channels)
+        x = b.conv(x, {channels, 1, stride, 0, 1, Activation::None});
+      x = b.add(y, x, Activation::Relu);
+    }
+  }
+  b.output(b.linear(b.flatten(b.globalAveragePool(x)), numClasses, Activation::None));
+}
+
+/// Simonyan and Zisserman 2014, "Very deep convolutional networks", configuration D.
+void buildVgg16(GraphBuilder &b, int64_t size) {
+  Value x = b.input(3, size, size);
+  const int64_t blocks[][2] = {{64, 2}, {128, 2}, {256, 3}, {512, 3}, {512, 3}};
+  for (const auto &[channels, repeats] : blocks) {
+    for (int64_t i = 0; i < repeats; ++i)
+      x = b.conv(x, {channels, 3, 1, 1});
+    x = b.maxPool(x, 2, 2, 0);
+  }
+  x = b.linear(b.flatten(x), 4096, Activation::Relu);
+  x = b.linear(x, 4096, Activation::Relu);
+  b.output(b.linear(x, numClasses, Activation::None));
+}
+
+struct Architecture {
+  const char *name;
+  void (*build)(GraphBuilder &builder, int64_t size);
+};
+
+const Architecture architectures[] = {
+    {"mobilenet_v1", buildMobileNetV1},
+    {"mobilenet_v2", buildMobileNetV2},
+    {"resnet18", [](GraphBuilder &b, int64_t size) { buildResNet(b, size, {2, 2, 2, 2}, false); }},
+    {"resnet50", [](GraphBuilder &b, int64_t size) { buildResNet(b, size, {3, 4, 6, 3}, true); }},
+    {"vgg16", buildVgg16},
+};
+
+} // namespace
+
+std::vector<std::string> architectureNames() {
+  std::vector<std::string> names;
+  for (const Architecture &architecture : architectures)
+    names.push_back(architecture.name);
+  return names;
+}
+
+void buildArchitecture(const std::string &name, GraphBuilder &builder, int64_t size) {
+  for (const Architecture &architecture : architectures)
+    if (name == architecture.name)
+      architecture.build(builder, size);
+}
+
+} // namespace ajour::tools
