@@ -1,0 +1,315 @@
+/* Ajour runtime: loads .ajour files and runs them.
+ *
+ *   ajour_model *model;
+ *   ajour_session *session;
+ *   if (ajour_model_load_file("net.ajour", NULL, &model) != AJOUR_OK) { puts(ajour_last_message()); ... }
+ *   ajour_session_create(model, NULL, &session);
+ *   ajour_session_set_input(session, 0, pixels, NULL, 0);
+ *   ajour_session_run(session);
+ *   ajour_session_output(session, 0, &view);
+ *
+ * Conventions. A function that can fail returns an ajour_status_code and leaves a message for the
+ * calling thread (ajour_last_message); on failure its results are untouched, unless said otherwise.
+ * Names and strings are UTF-8 and belong to the object that they were asked from. Sizes are bytes,
+ * times are nanoseconds. Structures start with struct_size, which the caller sets to sizeof the
+ * structure (AJOUR_INIT does that): they may grow at their end in later versions.
+ *
+ * Threads. A model is immutable: every ajour_model_* function but ajour_model_destroy may be called
+ * from any number of threads at once. A session is used by one thread at a time, except that
+ * ajour_session_cancel may be called from any thread while the session exists. Different sessions
+ * are independent, also those of one model.
+ *
+ * The runtime never aborts, exits, throws or prints. ajour_session_run does not allocate. */
+#ifndef AJOUR_AJOUR_H
+#define AJOUR_AJOUR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ajour/ABI/ElementTypes.h"
+#include "ajour/ABI/StatusCodes.h"
+
+#if defined(__GNUC__)
+#define AJOUR_API __attribute__((visibility("default")))
+#else
+#define AJOUR_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#define AJOUR_INIT(Type) (Type{sizeof(Type)})
+#else
+#define AJOUR_INIT(Type) ((Type){sizeof(Type)})
+#endif
+
+#define AJOUR_MAX_RANK 8
+
+typedef struct ajour_model ajour_model;
+typedef struct ajour_session ajour_session;
+
+/* ---- Messages --------------------------------------------------------------------------------- */
+
+/* Version of this library, "major.minor.patch". */
+AJOUR_API const char *ajour_version(void);
+/* What a status code means, in a few words; "unknown status" for other numbers. */
+AJOUR_API const char *ajour_status_text(int status);
+/* The message of this thread's last failed call, "" when none failed. Valid until this thread's
+ * next failing call. It names the file or tensor, what was expected and what was found. */
+AJOUR_API const char *ajour_last_message(void);
+
+/* ---- CPU -------------------------------------------------------------------------------------- */
+
+/* Name of the best code level of this CPU ("avx512vnni", "dotprod", ...; ajour/ABI/CpuFeatures.h),
+ * or "none". The environment variable AJOUR_CPU is not considered. */
+AJOUR_API const char *ajour_cpu_level_name(void);
+/* Bits of the CPU's features (ajour/ABI/CpuFeatures.h) that the operating system lets us use. */
+AJOUR_API uint64_t ajour_cpu_feature_bits(void);
+/* Number of performance cores that this process may run on, at least 1: the default thread count. */
+AJOUR_API uint32_t ajour_cpu_performance_cores(void);
+
+/* ---- Models ----------------------------------------------------------------------------------- */
+
+enum {
+  /* Do not read the weights to compare their checksum: loading touches none of their pages. Code and
+   * description are always checked. */
+  AJOUR_LOAD_SKIP_WEIGHT_CHECKSUMS = 1,
+  /* Read the file into memory instead of mapping it; with ajour_model_load_memory: copy it. */
+  AJOUR_LOAD_COPY = 2,
+};
+
+typedef struct ajour_load_options {
+  size_t struct_size;
+  uint32_t flags;         /* AJOUR_LOAD_* */
+  const char *cpu_level;  /* force this code level; null: the environment's AJOUR_CPU, else the best */
+  uint64_t memory_budget; /* refuse (AJOUR_OUT_OF_MEMORY) a model whose weights, code and description
+                             take more bytes than this; 0: no limit */
+  const char *name;       /* how messages call the artifact; null: the path, or "artifact" */
+} ajour_load_options;
+
+/* Loads the artifact at `path`. Its weights are mapped, not copied: the file must not be changed or
+ * truncated while the model lives. `options` may be null.
+ * Errors: IO, BAD_FILE, CHECKSUM, VERSION, NO_VARIANT, OUT_OF_MEMORY, INVALID_ARGUMENT. */
+AJOUR_API ajour_status_code ajour_model_load_file(const char *path, const ajour_load_options *options,
+                                                  ajour_model **model);
+/* The same from byte `offset` of an open file (an asset inside a package). `size` bytes belong to the
+ * artifact; 0: up to the end of the file. An offset that is not a multiple of the page size makes the
+ * runtime read instead of map. The descriptor may be closed afterwards. */
+AJOUR_API ajour_status_code ajour_model_load_fd(int fd, uint64_t offset, uint64_t size,
+                                                const ajour_load_options *options, ajour_model **model);
+/* The same from memory, which must stay unchanged while the model lives, unless AJOUR_LOAD_COPY is
+ * given. Memory that is not aligned to 64 bytes is copied. */
+AJOUR_API ajour_status_code ajour_model_load_memory(const void *data, size_t size,
+                                                    const ajour_load_options *options, ajour_model **model);
+/* Releases the caller's hold on the model; its sessions keep what they need. Null is ignored. */
+AJOUR_API void ajour_model_destroy(ajour_model *model);
+
+typedef struct ajour_model_info {
+  size_t struct_size;
+  const char *compiler;      /* version of the compiler that made the artifact */
+  const char *source;        /* name of the model file that it was made from */
+  uint32_t format_major;
+  uint32_t format_minor;
+  const char *arch;          /* "x86-64" or "aarch64" */
+  const char *cpu_level;     /* the highest code level in use */
+  uint64_t file_bytes;
+  uint64_t weight_bytes;     /* constant segments */
+  uint64_t code_bytes;       /* memory of the loaded executables */
+  uint32_t input_count;
+  uint32_t output_count;
+  uint32_t symbol_count;
+  uint32_t dispatch_count;
+  int mapped;                /* 1: weights are mapped from the file, 0: they are in memory */
+} ajour_model_info;
+
+AJOUR_API ajour_status_code ajour_model_get_info(const ajour_model *model, ajour_model_info *info);
+
+/* A model input or output. A dimension of size -1 is symbolic: dim_names has its name (null for one
+ * computed from others), dim_min and dim_max its bounds (dim_max -1: none). For a static dimension
+ * both bounds are its size. */
+typedef struct ajour_tensor_info {
+  size_t struct_size;
+  const char *name;
+  uint32_t element_type; /* ajour_element_type */
+  uint32_t rank;
+  int64_t dims[AJOUR_MAX_RANK];
+  const char *dim_names[AJOUR_MAX_RANK];
+  int64_t dim_min[AJOUR_MAX_RANK];
+  int64_t dim_max[AJOUR_MAX_RANK];
+  float scale;           /* real value = scale * (stored value - zero_point); 0: not quantised */
+  int32_t zero_point;
+} ajour_tensor_info;
+
+/* Errors: INVALID_ARGUMENT (no such index). */
+AJOUR_API ajour_status_code ajour_model_input(const ajour_model *model, uint32_t index, ajour_tensor_info *info);
+AJOUR_API ajour_status_code ajour_model_output(const ajour_model *model, uint32_t index, ajour_tensor_info *info);
+/* Index of the input or output of that name, or -1. */
+AJOUR_API int ajour_model_find_input(const ajour_model *model, const char *name);
+AJOUR_API int ajour_model_find_output(const ajour_model *model, const char *name);
+
+/* A symbolic dimension: its value is the size of dimension `dim` of input `input`. */
+typedef struct ajour_symbol_info {
+  size_t struct_size;
+  const char *name;
+  int64_t min;
+  int64_t max; /* -1: no bound */
+  uint32_t input;
+  uint32_t dim;
+} ajour_symbol_info;
+
+AJOUR_API ajour_status_code ajour_model_symbol(const ajour_model *model, uint32_t index, ajour_symbol_info *info);
+
+/* One compiled step of the model. */
+typedef struct ajour_dispatch_info {
+  size_t struct_size;
+  const char *name;
+  const char *kind;
+  const char *cpu_level;  /* level of the chosen variant */
+  uint32_t node_count;    /* the user's nodes that it computes */
+  uint32_t operand_count;
+} ajour_dispatch_info;
+
+AJOUR_API ajour_status_code ajour_model_dispatch(const ajour_model *model, uint32_t index, ajour_dispatch_info *info);
+/* Name of the user's node number `node` of a dispatch, or null. */
+AJOUR_API const char *ajour_model_dispatch_node(const ajour_model *model, uint32_t dispatch, uint32_t node);
+
+/* ---- Memory, before any session exists -------------------------------------------------------- */
+
+enum {
+  /* Give every intermediate its own memory, so that an observer may look at all of them after a run. */
+  AJOUR_SESSION_KEEP_INTERMEDIATES = 1,
+  /* Start with the profile switched on. */
+  AJOUR_SESSION_PROFILE = 2,
+};
+
+typedef struct ajour_session_options {
+  size_t struct_size;
+  uint32_t flags;         /* AJOUR_SESSION_* */
+  uint32_t threads;       /* 0: the number of performance cores; at most 256 */
+  uint64_t memory_budget; /* refuse (AJOUR_OUT_OF_MEMORY) to hold more bytes than this; 0: no limit */
+} ajour_session_options;
+
+typedef struct ajour_memory_info {
+  size_t struct_size;
+  uint64_t weight_bytes;  /* shared by all sessions; file pages when mapped */
+  uint64_t code_bytes;    /* shared by all sessions */
+  uint64_t arena_bytes;   /* intermediates */
+  uint64_t io_bytes;      /* inputs and outputs */
+  uint64_t scratch_bytes; /* all threads together */
+  uint64_t session_bytes; /* arena + io + scratch: what a session of these options holds */
+} ajour_memory_info;
+
+/* What a session would hold. `symbols` gives the value of each symbolic dimension (symbol_count
+ * values); null: their upper bounds. `options` may be null.
+ * Errors: SHAPE (a value is out of bounds, or null given and a dimension has no bound). */
+AJOUR_API ajour_status_code ajour_model_memory(const ajour_model *model, const ajour_session_options *options,
+                                               const int64_t *symbols, ajour_memory_info *info);
+
+/* ---- Sessions --------------------------------------------------------------------------------- */
+
+/* Creates a session: memory for its tensors (planned at the bounds of symbolic dimensions when all
+ * have one) and its threads. `options` may be null. Errors: OUT_OF_MEMORY, SHAPE, INVALID_ARGUMENT. */
+AJOUR_API ajour_status_code ajour_session_create(ajour_model *model, const ajour_session_options *options,
+                                                 ajour_session **session);
+/* Must not be called while the session runs. Null is ignored. */
+AJOUR_API void ajour_session_destroy(ajour_session *session);
+
+/* Binds the session's worker threads (not the caller's) to these CPUs, in turn. When some cannot be
+ * bound: AJOUR_AFFINITY, and the session works on with those threads unbound. */
+AJOUR_API ajour_status_code ajour_session_set_affinity(ajour_session *session, const uint32_t *cpus, uint32_t count);
+
+/* States the shape of an input before its data are written with ajour_session_input_data. Shapes may
+ * be set in any order; they are compared with each other once all are known. May allocate. Does not
+ * keep the input's contents if its shape changes. Errors: SHAPE, OUT_OF_MEMORY, INVALID_ARGUMENT. */
+AJOUR_API ajour_status_code ajour_session_set_input_shape(ajour_session *session, uint32_t index,
+                                                          const int64_t *shape, uint32_t rank);
+/* Copies dense row-major data in. `shape` null: the static or last set shape. `data` may be null when
+ * the tensor has no elements. Errors as above. */
+AJOUR_API ajour_status_code ajour_session_set_input(ajour_session *session, uint32_t index, const void *data,
+                                                    const int64_t *shape, uint32_t rank);
+/* Memory of an input for the caller to fill in place; marks it as set. The pointer is valid until the
+ * input's shape changes. Errors: STATE (no shape yet), INVALID_ARGUMENT. */
+AJOUR_API ajour_status_code ajour_session_input_data(ajour_session *session, uint32_t index, void **data,
+                                                     size_t *bytes);
+
+typedef struct ajour_tensor_view {
+  size_t struct_size;
+  const void *data; /* dense, row-major */
+  size_t bytes;
+  uint32_t element_type;
+  uint32_t rank;
+  int64_t dims[AJOUR_MAX_RANK];
+} ajour_tensor_view;
+
+/* An output after a run. The data are valid until the next run, or change of an input's shape.
+ * Before a first run, the shape is the one to come and the contents are unspecified.
+ * Errors: STATE (shapes not known yet), INVALID_ARGUMENT. */
+AJOUR_API ajour_status_code ajour_session_output(ajour_session *session, uint32_t index, ajour_tensor_view *view);
+
+/* Runs the model on the inputs set; they stay set. Errors: STATE (an input is missing), SHAPE (inputs
+ * contradict each other), CANCELLED (outputs unspecified; the session can run again). */
+AJOUR_API ajour_status_code ajour_session_run(ajour_session *session);
+/* Stops the run in progress, if any, between two chunks of work. From any thread. */
+AJOUR_API void ajour_session_cancel(ajour_session *session);
+
+/* What the session holds now. */
+AJOUR_API ajour_status_code ajour_session_memory(const ajour_session *session, ajour_memory_info *info);
+/* Number of threads that work, the caller's included. */
+AJOUR_API uint32_t ajour_session_threads(const ajour_session *session);
+
+/* ---- Profile and observation ------------------------------------------------------------------ */
+
+/* Switches the profile on (zeroed) or off. */
+AJOUR_API ajour_status_code ajour_session_set_profile(ajour_session *session, int enabled);
+
+typedef struct ajour_profile_entry {
+  size_t struct_size;
+  const char *name;
+  const char *kind;
+  uint64_t calls;
+  uint64_t total_ns;  /* of all calls */
+  uint64_t min_ns;
+  uint64_t macs;      /* multiply-accumulates of one call at the present shapes */
+  uint64_t bytes;     /* operand bytes of one call at the present shapes */
+} ajour_profile_entry;
+
+/* The entry of a dispatch. Errors: INVALID_ARGUMENT (no such index). */
+AJOUR_API ajour_status_code ajour_session_profile(const ajour_session *session, uint32_t dispatch,
+                                                  ajour_profile_entry *entry);
+
+typedef enum ajour_profile_format {
+  AJOUR_PROFILE_TEXT = 1,        /* a table, slowest dispatch first, with the user's node names */
+  AJOUR_PROFILE_TRACE_JSON = 2,  /* the last run in the trace-event format that trace viewers open */
+} ajour_profile_format;
+
+/* Writes the profile to a file. Errors: IO, INVALID_ARGUMENT. */
+AJOUR_API ajour_status_code ajour_session_write_profile(const ajour_session *session, ajour_profile_format format,
+                                                        const char *path);
+/* The same into memory: at most `capacity` bytes with a final zero. Returns the length of the whole
+ * text without the zero, so that a first call with capacity 0 tells how much is needed. */
+AJOUR_API size_t ajour_session_format_profile(const ajour_session *session, ajour_profile_format format, char *text,
+                                              size_t capacity);
+
+typedef struct ajour_observed_result {
+  const void *data;
+  uint64_t bytes;
+  uint32_t buffer; /* index in the program's buffers */
+} ajour_observed_result;
+
+typedef struct ajour_observation {
+  size_t struct_size;
+  uint32_t dispatch;
+  const char *name;
+  const char *kind;
+  uint32_t result_count;
+  const ajour_observed_result *results;
+} ajour_observation;
+
+/* Called on the running thread after each dispatch, when all of its items are done. It may read the
+ * results, cancel the session, and nothing else of the session. Null removes it. */
+typedef void (*ajour_observer)(void *user, const ajour_observation *observation);
+AJOUR_API ajour_status_code ajour_session_set_observer(ajour_session *session, ajour_observer observer, void *user);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
