@@ -12,6 +12,13 @@ void ajour_reference_gemm_f32(const float *lhs, int64_t lda, const float *rhs, d
                               int64_t nr, int64_t k);
 void ajour_reference_gemm_8bit(const void *lhs, int lhs_is_signed, int64_t lda, const int8_t *rhs,
                                int32_t *acc, int64_t m, int64_t nr, int64_t kr, int64_t k);
+void ajour_reference_dwconv_f32(const float *src, int64_t pixel_stride, int64_t row_stride, const float *weights,
+                                double *acc, int64_t nr, int64_t n, int64_t c, int64_t kh, int64_t kw, int64_t ky0,
+                                int64_t ky1, int64_t ix0, int64_t iw, int64_t stride, int64_t dilation);
+void ajour_reference_dwconv_8bit(const void *src, int lhs_is_signed, int64_t pixel_stride, int64_t row_stride,
+                                 const int8_t *weights, int32_t *acc, int64_t nr, int64_t n, int64_t c, int64_t kh,
+                                 int64_t kw, int64_t ky0, int64_t ky1, int64_t ix0, int64_t iw, int64_t stride,
+                                 int64_t dilation, int64_t pad, int64_t flip);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,9 @@
 /* All kernels for x86-64, as one translation unit. */
 #include "copy/copy.c"
+#include "dwconv_8bit/avx2.c"
+#include "dwconv_8bit/avx512vnni.c"
+#include "dwconv_f32/avx2.c"
+#include "dwconv_f32/avx512.c"
 #include "gemm_8bit/avx2.c"
 #include "gemm_8bit/avx512.c"
 #include "gemm_8bit/avx512vnni.c"
