@@ -1,0 +1,174 @@
+//===- BenchReport.cpp - Measurements as text, JSON and a picture ---------===//
+
+#include "ToolSupport/BenchReport.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace ajour::tools {
+
+double percentile(std::vector<double> values, double p) {
+  std::sort(values.begin(), values.end());
+  double place = p * static_cast<double>(values.size() - 1);
+  size_t below = static_cast<size_t>(place), above = std::min(below + 1, values.size() - 1);
+  double part = place - static_cast<double>(below);
+  return values[below] * (1 - part) + values[above] * part;
+}
+
+namespace {
+
+/// printf to the end of a string.
+__attribute__((format(printf, 2, 3))) void appendf(std::string &text, const char *format, ...) {
+  char buffer[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  int length = std::vsnprintf(buffer, sizeof(buffer), format, arguments);
+  va_end(arguments);
+  text.append(buffer, static_cast<size_t>(std::clamp(length, 0, static_cast<int>(sizeof(buffer)) - 1)));
+}
+
+std::string escapeXml(const std::string &text) {
+  std::string result;
+  for (char c : text) {
+    if (c == '<')
+      result += "&lt;";
+    else if (c == '&')
+      result += "&amp;";
+    else if (c == '"')
+      result += "&quot;";
+    else
+      result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return result;
+}
+
+/// 1, 2 or 5 times a power of ten, so that about five steps reach `largest`.
+double tickStep(double largest) {
+  double power = std::pow(10, std::floor(std::log10(largest / 5)));
+  for (double factor : {1.0, 2.0, 5.0})
+    if (largest / (factor * power) <= 6)
+      return factor * power;
+  return 10 * power;
+}
+
+} // namespace
+
+std::string formatBenchText(const std::vector<BenchResult> &results) {
+  size_t width = 5;
+  for (const BenchResult &result : results)
+    width = std::max(width, result.model.size());
+  std::string text;
+  appendf(text, "%-12s %-*s %7s %9s %9s %9s %4s %8s %8s %8s %7s\n", "engine", static_cast<int>(width), "model",
+          "threads", "median", "p10", "p90", "unit", "load_ms", "peak_MB", "file_MB", "GOP/s");
+  for (const BenchResult &result : results) {
+    appendf(text, "%-12s %-*s %7u %9.3f %9.3f %9.3f %4s %8.1f %8.1f %8.1f", result.engine.c_str(),
+            static_cast<int>(width), result.model.c_str(), result.threads, result.median, result.p10, result.p90,
+            result.unit.c_str(), result.loadMs, static_cast<double>(result.peakBytes) * 1e-6,
+            static_cast<double>(result.fileBytes) * 1e-6);
+    // An operation is a multiplication or an addition.
+    if (result.macs && result.unit == "ms")
+      appendf(text, " %7.1f\n", 2e-6 * static_cast<double>(result.macs) / result.median);
+    else
+      appendf(text, " %7s\n", "-");
+  }
+  for (const BenchResult &result : results) {
+    if (!result.ratio)
+      continue;
+    appendf(text, "%s takes %.2f times as long as ajour: %s, %u thread%s", result.engine.c_str(), *result.ratio,
+            result.model.c_str(), result.threads, result.threads == 1 ? "" : "s");
+    if (result.maxDifference)
+      appendf(text, ", outputs differ by at most %.3g", *result.maxDifference);
+    text += '\n';
+  }
+  return text;
+}
+
+std::string formatBenchJson(const Machine &machine, const std::vector<BenchResult> &results) {
+  using Json = nlohmann::ordered_json;
+  Json root;
+  root["machine"] = {{"cpu", machine.cpu},
+                     {"arch", machine.arch},
+                     {"system", machine.system},
+                     {"cpu_level", machine.cpuLevel},
+                     {"cores", machine.cores},
+                     {"performance_cores", machine.performanceCores},
+                     {"memory_bytes", machine.memoryBytes}};
+  root["results"] = Json::array();
+  auto optional = [](const std::optional<double> &value) { return value ? Json(*value) : Json(nullptr); };
+  for (const BenchResult &result : results)
+    root["results"].push_back({{"engine", result.engine},
+                               {"version", result.version},
+                               {"model", result.model},
+                               {"device", result.device},
+                               {"threads", result.threads},
+                               {"metric", result.metric},
+                               {"median", result.median},
+                               {"p10", result.p10},
+                               {"p90", result.p90},
+                               {"unit", result.unit},
+                               {"runs", result.runs},
+                               {"load_ms", result.loadMs},
+                               {"peak_bytes", result.peakBytes},
+                               {"file_bytes", result.fileBytes},
+                               {"bits_per_weight", optional(result.bitsPerWeight)},
+                               {"macs", result.macs},
+                               {"ratio", optional(result.ratio)},
+                               {"max_difference", optional(result.maxDifference)}});
+  // Names may come from files in any encoding.
+  return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string formatBenchSvg(const Machine &machine, const std::vector<BenchResult> &results) {
+  constexpr int left = 190, plotWidth = 560, barHeight = 20, gap = 18, top = 56;
+  const char *colours[] = {"#1b6ca8", "#d98324", "#5a9367", "#8f5a99", "#777777"};
+  double largest = 1e-9;
+  std::vector<std::string> engines;
+  for (const BenchResult &result : results) {
+    largest = std::max({largest, result.p90, result.median});
+    if (std::find(engines.begin(), engines.end(), result.engine) == engines.end())
+      engines.push_back(result.engine);
+  }
+  double step = tickStep(largest), scale = plotWidth / largest;
+  std::string body, previous;
+  int y = top;
+  for (const BenchResult &result : results) {
+    std::string group = result.model + ", " + std::to_string(result.threads) + (result.threads == 1 ? " thread" : " threads");
+    if (group != previous) {
+      y += previous.empty() ? 0 : gap;
+      appendf(body, "<text x=\"%d\" y=\"%d\" font-weight=\"bold\">%s</text>\n", left, y + 10, escapeXml(group).c_str());
+      y += 16;
+      previous = group;
+    }
+    size_t engine = static_cast<size_t>(std::find(engines.begin(), engines.end(), result.engine) - engines.begin());
+    double middle = y + barHeight / 2.0 - 1;
+    appendf(body, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", left - 8, middle + 4,
+            escapeXml(result.engine).c_str());
+    appendf(body, "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>\n", left, y,
+            result.median * scale, barHeight - 2, colours[engine % std::size(colours)]);
+    appendf(body, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"black\"/>\n",
+            left + result.p10 * scale, left + result.p90 * scale, middle, middle);
+    appendf(body, "<text x=\"%.1f\" y=\"%.1f\">%.4g %s</text>\n", left + std::max(result.median, result.p90) * scale + 6,
+            middle + 4, result.median, escapeXml(result.unit).c_str());
+    y += barHeight;
+  }
+  std::string axis;
+  for (int i = 0; i * step <= largest * 1.0001; ++i)
+    appendf(axis,
+            "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"#dddddd\"/>\n"
+            "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\" fill=\"#555555\">%g</text>\n",
+            left + i * step * scale, left + i * step * scale, top - 6, y + 4, left + i * step * scale, y + 20, i * step);
+  std::string text;
+  appendf(text,
+          "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" "
+          "font-size=\"12\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
+          left + plotWidth + 130, y + 36);
+  text += "<text x=\"16\" y=\"22\" font-size=\"15\">Latency, median with p10 to p90</text>\n";
+  text += "<text x=\"16\" y=\"40\" fill=\"#555555\">" +
+          escapeXml(machine.cpu + " (" + machine.arch + ", " + machine.cpuLevel + ")") + "</text>\n";
+  return text + axis + body + "</svg>\n";
+}
+
+} // namespace ajour::tools

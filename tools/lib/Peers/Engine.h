@@ -1,0 +1,74 @@
+//===- Engine.h - Something that runs a model -------------------*- C++ -*-===//
+//
+// What bench needs of an engine, ours or a peer. To add a peer: one file in this directory with a class, and one row in
+// Peers.cpp.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef AJOUR_TOOLS_PEERS_ENGINE_H
+#define AJOUR_TOOLS_PEERS_ENGINE_H
+
+#include "ToolSupport/HostTensor.h"
+
+#include <memory>
+
+namespace ajour::tools {
+
+struct NamedTensor {
+  std::string name;
+  HostTensor tensor;
+};
+
+struct EngineConfig {
+  /// The file that this engine reads.
+  std::string model;
+  /// Path of the engine's library or of a directory that contains it; empty: where the system finds it.
+  std::string library;
+  /// Threads that compute, at least 1.
+  uint32_t threads = 1;
+  /// All inputs, in the model's order.
+  std::vector<NamedTensor> inputs;
+};
+
+/// One model loaded with its inputs set. Every function may throw ToolError.
+class Engine {
+public:
+  virtual ~Engine() = default;
+  /// Name and version for the report.
+  virtual std::string version() const = 0;
+  /// Runs once.
+  virtual void run() = 0;
+  /// The outputs of the last run, in the model's order.
+  virtual std::vector<HostTensor> outputs() = 0;
+  /// Multiply-accumulates of one run, 0 if not known.
+  virtual uint64_t macs() const { return 0; }
+};
+
+/// A kind of engine. `create` loads the library and the model; the time that it takes is the load time.
+struct EngineKind {
+  const char *name;
+  /// Extensions of the model files that it reads, separated by spaces.
+  const char *formats;
+  /// How a user gets the library.
+  const char *howToGet;
+  std::unique_ptr<Engine> (*create)(const EngineConfig &config);
+};
+
+const EngineKind &ajourEngine();
+
+/// The peers that bench can run against.
+const std::vector<EngineKind> &peers();
+
+/// The peer of that name. Throws ToolError, which lists the names.
+const EngineKind &findPeer(const std::string &name);
+
+std::unique_ptr<Engine> createAjourEngine(const EngineConfig &config);
+std::unique_ptr<Engine> createOnnxRuntime(const EngineConfig &config);
+
+/// Opens a shared library: the file itself, or the first of `fileNames` found in or under a directory (to a depth of eight). Throws
+/// ToolError with `howToGet`.
+void *openLibrary(const std::string &path, const std::vector<std::string> &fileNames, const char *howToGet);
+
+} // namespace ajour::tools
+
+#endif

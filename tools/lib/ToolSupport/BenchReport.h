@@ -1,0 +1,41 @@
+//===- BenchReport.h - Measurements as text, JSON and a picture -*- C++ -*-===//
+
+#ifndef AJOUR_TOOLS_BENCHREPORT_H
+#define AJOUR_TOOLS_BENCHREPORT_H
+
+#include "ToolSupport/Machine.h"
+
+#include <optional>
+#include <vector>
+
+namespace ajour::tools {
+
+/// One engine, model, thread count and metric.
+struct BenchResult {
+  std::string engine, version, model, device = "cpu";
+  uint32_t threads = 1;
+  std::string metric = "latency", unit = "ms";
+  double median = 0, p10 = 0, p90 = 0;
+  uint64_t runs = 0;
+  double loadMs = 0;
+  uint64_t peakBytes = 0, fileBytes = 0;
+  /// Stored bits for each weight of the model, where known.
+  std::optional<double> bitsPerWeight;
+  /// Multiply-accumulates of a run; 0 if not known.
+  uint64_t macs = 0;
+  /// For a peer: its median divided by ours, and the largest difference between its outputs and ours.
+  std::optional<double> ratio, maxDifference;
+};
+
+/// The value below which the share `p` (0 to 1) of the values lies, linear between neighbours. `values` must not be empty.
+double percentile(std::vector<double> values, double p);
+
+/// A table, one line for each result, then a line for each comparison.
+std::string formatBenchText(const std::vector<BenchResult> &results);
+std::string formatBenchJson(const Machine &machine, const std::vector<BenchResult> &results);
+/// Bars of the medians with a line from p10 to p90, grouped by model and threads.
+std::string formatBenchSvg(const Machine &machine, const std::vector<BenchResult> &results);
+
+} // namespace ajour::tools
+
+#endif
