@@ -1,0 +1,46 @@
+//===- Linear.cpp - matrix products ---------------------------------------------===//
+#include "Linear.h"
+
+#include "ajour/Dialect/NN/Shapes.h"
+
+using namespace mlir;
+using namespace ajour::nn;
+
+namespace ajour::reference {
+
+/// Matrix `i` of a batch as [rows, columns], whether or not it is stored transposed.
+template <typename Acc>
+static Matrix<Acc> matrixOf(const std::vector<Acc> &batch, int64_t i, int64_t rows, int64_t columns, bool transposed) {
+  const Acc *data = batch.data() + i * rows * columns;
+  if (transposed)
+    return Eigen::Map<const Matrix<Acc>>(data, columns, rows).transpose();
+  return Eigen::Map<const Matrix<Acc>>(data, rows, columns);
+}
+
+LogicalResult evaluate(MatmulOp op, Evaluation &e) {
+  const HostTensor &lhs = e.operand(0), &rhs = e.operand(1);
+  ArrayRef<int64_t> shape = e.result().shape, batch = shape.drop_back(2);
+  int64_t m = shape[shape.size() - 2], n = shape.back();
+  int64_t k = lhs.shape[lhs.shape.size() - (op.getTransposeLhs() ? 2 : 1)];
+  // Offsets count whole matrices.
+  std::array<Shape, 2> strides{broadcastStrides(ArrayRef(lhs.shape).drop_back(2), batch),
+                               broadcastStrides(ArrayRef(rhs.shape).drop_back(2), batch)};
+  withAccumulator(lhs.elementType, [&](auto tag) {
+    using Acc = typename decltype(tag)::type;
+    std::vector<Acc> left = loadWidened<Acc>(lhs, op.getLhsZeroPoint()), right = loadWidened<Acc>(rhs, 0);
+    std::vector<Acc> bias = loadBias<Acc>(op.getBias() ? &e.operand(2) : nullptr, n);
+    forEachIndex<2>(batch, strides, [&](int64_t i, auto &offsets) {
+      Matrix<Acc> a = matrixOf(left, offsets[0], m, k, op.getTransposeLhs());
+      Matrix<Acc> b = matrixOf(right, offsets[1], k, n, op.getTransposeRhs());
+      for (int64_t column = 0; column < n; ++column)
+        b.col(column).array() -= widen<Acc>(channelZeroPoint(op.getRhsZeroPoints(), column));
+      Matrix<Acc> c(m, n);
+      c.noalias() = a * b;
+      c.rowwise() += Eigen::Map<const Eigen::Matrix<Acc, 1, Eigen::Dynamic>>(bias.data(), n);
+      storeSums(e.result(), i * m * n, c.data(), m * n);
+    });
+  });
+  return success();
+}
+
+} // namespace ajour::reference
