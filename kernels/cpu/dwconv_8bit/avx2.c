@@ -2,7 +2,7 @@
  * vpmaddwd on both, exact. Shares its weights with the VNNI kernel. Also serves AVX-512 without VNNI. */
 #include <immintrin.h>
 
-#include "../Pixels.h"
+#include "../Kernel.h"
 
 /* The pairs of kernel rows (0, 2) and (1, 3) of 8 channels. */
 typedef struct {
@@ -40,7 +40,6 @@ AJOUR_HELPER AJOUR_TARGET_avx2 __m256i ajour_dot_rows_avx2(__m256i c, ajour_row_
 #define WIDTH 8
 #define NR 64
 #define ACCS 1
-#define TILE 6
 #define VEC __m256i
 #define ZERO _mm256_setzero_si256()
 #define STORE(p, j, v) _mm256_storeu_si256((__m256i *)(p), v)
@@ -55,7 +54,7 @@ AJOUR_HELPER AJOUR_TARGET_avx2 __m256i ajour_dot_rows_avx2(__m256i c, ajour_row_
 #define DOT(c, j, group, w, rows) ajour_dot_rows_avx2(c, group, w, rows)
 #include "groups.inc"
 
-AJOUR_KERNEL AJOUR_TARGET_avx2 void ajour_dwconv_u8_i8_i32_6x64x4_avx2(
+AJOUR_KERNEL AJOUR_TARGET_avx2 void ajour_dwconv_u8_i8_i32_1x64x4_avx2(
     const void *restrict src, int64_t pixel_stride, int64_t row_stride, const int8_t *restrict weights,
     int32_t *restrict acc, int64_t n, int64_t c, int64_t kh, int64_t kw, int64_t ky0, int64_t ky1, int64_t ix0,
     int64_t iw, int64_t stride, int64_t dilation, int64_t pad, int64_t flip) {

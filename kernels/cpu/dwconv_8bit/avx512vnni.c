@@ -6,7 +6,7 @@
  */
 #include <immintrin.h>
 
-#include "../Pixels.h"
+#include "../Kernel.h"
 
 #define BODY(W, V, MM, SI, CASTLOAD, PERMUTE)                                                           \
   typedef struct {                                                                                           \
@@ -43,7 +43,6 @@ BODY(16, __m128i, _mm, si128, _mm_loadu_si128((const __m128i *)p), v)
 #define WIDTH 64
 #define NR 64
 #define ACCS 4
-#define TILE 6
 #define VEC __m512i
 #define ZERO _mm512_setzero_si512()
 #define STORE(p, j, v) _mm512_storeu_si512((p) + (j) * 16, v)
@@ -63,7 +62,6 @@ BODY(16, __m128i, _mm, si128, _mm_loadu_si128((const __m128i *)p), v)
 #define WIDTH 32
 #define NR 64
 #define ACCS 4
-#define TILE 6
 #define VEC __m256i
 #define ZERO _mm256_setzero_si256()
 #define STORE(p, j, v) _mm256_storeu_si256((__m256i *)((p) + (j) * 8), v)
@@ -83,7 +81,6 @@ BODY(16, __m128i, _mm, si128, _mm_loadu_si128((const __m128i *)p), v)
 #define WIDTH 16
 #define NR 64
 #define ACCS 4
-#define TILE 6
 #define VEC __m128i
 #define ZERO _mm_setzero_si128()
 #define STORE(p, j, v) _mm_storeu_si128((__m128i *)((p) + (j) * 4), v)
@@ -98,7 +95,7 @@ BODY(16, __m128i, _mm, si128, _mm_loadu_si128((const __m128i *)p), v)
 #define DOT(c, j, group, w, rows) _mm_dpbusd_epi32(c, (group).q[j], w)
 #include "groups.inc"
 
-AJOUR_KERNEL AJOUR_TARGET_avx512vnni void ajour_dwconv_u8_i8_i32_6x64x4_avx512vnni(
+AJOUR_KERNEL AJOUR_TARGET_avx512vnni void ajour_dwconv_u8_i8_i32_1x64x4_avx512vnni(
     const void *restrict src, int64_t pixel_stride, int64_t row_stride, const int8_t *restrict weights,
     int32_t *restrict acc, int64_t n, int64_t c, int64_t kh, int64_t kw, int64_t ky0, int64_t ky1, int64_t ix0,
     int64_t iw, int64_t stride, int64_t dilation, int64_t pad, int64_t flip) {

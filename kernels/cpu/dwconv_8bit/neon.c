@@ -2,7 +2,7 @@
  * 16 bits, smlal, exact. Shares its weights with the dot-product kernel (ld4 takes the kernel rows apart). */
 #include <arm_neon.h>
 
-#include "../Pixels.h"
+#include "../Kernel.h"
 
 typedef struct {
   int16x8_t row[4];
@@ -33,7 +33,6 @@ AJOUR_HELPER int32x4_t ajour_dot_rows_neon(int32x4_t c, const int64_t j, ajour_r
 #define WIDTH 8
 #define NR 32
 #define ACCS 2
-#define TILE 6
 #define VEC int32x4_t
 #define ZERO vdupq_n_s32(0)
 #define STORE(p, j, v) vst1q_s32((p) + (j) * 4, v)
@@ -48,7 +47,7 @@ AJOUR_HELPER int32x4_t ajour_dot_rows_neon(int32x4_t c, const int64_t j, ajour_r
 #define DOT(c, j, group, w, rows) ajour_dot_rows_neon(c, j, group, w, rows)
 #include "groups.inc"
 
-AJOUR_KERNEL void ajour_dwconv_i8_i8_i32_6x32x4_neon(const void *restrict src, int64_t pixel_stride,
+AJOUR_KERNEL void ajour_dwconv_i8_i8_i32_1x32x4_neon(const void *restrict src, int64_t pixel_stride,
                                                      int64_t row_stride, const int8_t *restrict weights,
                                                      int32_t *restrict acc, int64_t n, int64_t c, int64_t kh,
                                                      int64_t kw, int64_t ky0, int64_t ky1, int64_t ix0, int64_t iw,
