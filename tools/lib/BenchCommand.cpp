@@ -209,6 +209,7 @@ void registerBenchCommand(CLI::App &app, const CommandHooks &hooks) {
                    "another engine, and its library or a directory with it: " + peerNames +
                        "; engines take turns in processes of their own")
       ->take_all()
+      ->check(checkedBy([](const std::string &spec) { findPeer(spec.substr(0, spec.find('='))); }))
       ->expected(1)
       ->type_name("PEER[=PATH]");
   command->add_option("--model", options->models, "the model that the artifact was compiled from, for --against")
@@ -221,6 +222,7 @@ void registerBenchCommand(CLI::App &app, const CommandHooks &hooks) {
       ->type_name("[NAME=]FILE");
   command->add_option("--dim", options->dims, "value of a symbolic dimension")
       ->take_all()
+      ->check(checkedBy([](const std::string &spec) { parseDims({spec}); }))
       ->expected(1)
       ->type_name("NAME=N");
   command->add_option("--json", options->jsonFile, "write the results as JSON")->type_name("FILE");

@@ -11,7 +11,7 @@ namespace ajour::tools {
 
 std::optional<uint64_t> byteSize(const std::vector<int64_t> &shape, uint64_t elementSize) {
   constexpr uint64_t limit = uint64_t(1) << 62;
-  // A zero anywhere makes the size zero, whatever the other sizes are, so overflow is judged without the zeros.
+  // The other sizes of an empty tensor must be sane too: strides are products of them.
   uint64_t product = elementSize;
   bool empty = false;
   for (int64_t size : shape) {

@@ -6,7 +6,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <map>
 
 namespace ajour::tools {
 
@@ -153,18 +152,26 @@ HostTensor randomInput(const TensorInfo &info, uint64_t seed) {
 }
 
 void addImageOptions(CLI::App &command, ImageOptions &options) {
-  static const std::map<std::string, ImageLayout> layouts = {
-      {"auto", ImageLayout::Auto}, {"nchw", ImageLayout::NCHW}, {"nhwc", ImageLayout::NHWC}};
-  static const std::map<std::string, ResizeMethod> methods = {{"bilinear", ResizeMethod::Bilinear},
-                                                              {"nearest", ResizeMethod::Nearest}};
   command
-      .add_option("--layout", options.layout,
-                  "where a picture's channels are: nchw, nhwc, or auto by the input's shape (default)")
-      ->transform(CLI::CheckedTransformer(layouts))
+      .add_option_function<std::string>(
+          "--layout",
+          [&options](const std::string &name) {
+            options.layout = name == "nchw"   ? ImageLayout::NCHW
+                             : name == "nhwc" ? ImageLayout::NHWC
+                                              : ImageLayout::Auto;
+          },
+          "where a picture's channels are; default auto, by the input's shape")
+      ->check(CLI::IsMember({"auto", "nchw", "nhwc"}))
       ->type_name("LAYOUT")
       ->group("Pictures");
-  command.add_option("--resize", options.resize, "bilinear (default) or nearest")
-      ->transform(CLI::CheckedTransformer(methods))
+  command
+      .add_option_function<std::string>(
+          "--resize",
+          [&options](const std::string &name) {
+            options.resize = name == "nearest" ? ResizeMethod::Nearest : ResizeMethod::Bilinear;
+          },
+          "how a picture gets the input's size; default bilinear")
+      ->check(CLI::IsMember({"bilinear", "nearest"}))
       ->type_name("METHOD")
       ->group("Pictures");
   command.add_flag("--bgr", options.bgr, "the first channel is blue")->group("Pictures");

@@ -3,10 +3,23 @@
 #include "ToolSupport/Commands.h"
 #include "ToolSupport/HostTensor.h"
 
+#include <cctype>
 #include <cstdio>
 #include <new>
 
 namespace ajour::tools {
+
+CLI::Validator checkedBy(std::function<void(const std::string &)> parse) {
+  auto check = [parse = std::move(parse)](std::string &value) {
+    try {
+      parse(value);
+    } catch (const ToolError &error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  return CLI::Validator(check, "");
+}
 
 int runProgram(CLI::App &app, int argc, char **argv) {
   try {
@@ -19,8 +32,8 @@ int runProgram(CLI::App &app, int argc, char **argv) {
     if (error.get_exit_code() == 0) // --help, --version
       return app.exit(error);
     std::string message = error.what();
-    if (message.size() > 1 && message[0] == 'T' && message[1] == 'h')
-      message[0] = 't';
+    if (message.size() > 1 && !std::isupper(static_cast<unsigned char>(message[1])))
+      message[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(message[0])));
     std::fprintf(stderr, "error: %s\nrun '%s --help' for the options\n", message.c_str(), app.get_name().c_str());
     return 2;
   } catch (const ToolError &error) {

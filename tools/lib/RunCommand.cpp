@@ -142,14 +142,18 @@ void registerRunCommand(CLI::App &app, const CommandHooks &hooks) {
       ->type_name("[NAME=]FILE");
   command->add_option("--dim", options->dims, "value of a symbolic dimension that no file decides")
       ->take_all()
+      ->check(checkedBy([](const std::string &spec) { parseDims({spec}); }))
       ->expected(1)
       ->type_name("NAME=N");
   command->add_option("-o,--output", options->outputDirectory, "write each output to DIR/NAME.npy")->type_name("DIR");
-  command->add_option("--top", options->top, "print the K largest elements of the output as 'index score label'")
+  CLI::Option *top =
+      command->add_option("--top", options->top, "print the K largest elements of the output as 'index score label'")
       ->check(CLI::PositiveNumber)
       ->type_name("K");
-  command->add_option("--labels", options->labelsFile, "names of the indices, one a line from 0")->type_name("FILE");
-  command->add_option("--top-output", options->topOutput, "which output --top ranks")->type_name("NAME");
+  command->add_option("--labels", options->labelsFile, "names of the indices, one a line from 0")
+      ->needs(top)
+      ->type_name("FILE");
+  command->add_option("--top-output", options->topOutput, "which output --top ranks")->needs(top)->type_name("NAME");
   command->add_option("-t,--threads", options->threads, "threads; default: the number of performance cores")
       ->check(CLI::Range(1, 256))
       ->type_name("N");

@@ -49,7 +49,8 @@ struct TensorInfo {
   int32_t zeroPoint = 0;
 };
 
-/// Product of the sizes times `elementSize`, or nothing if a size is negative or the product exceeds 2^62.
+/// Product of the sizes times `elementSize`, or nothing if a size is negative or the product of those that
+/// are not 0 exceeds 2^62.
 std::optional<uint64_t> byteSize(const std::vector<int64_t> &shape, uint64_t elementSize);
 
 /// A tensor of zeros. Throws ToolError when the size overflows.
