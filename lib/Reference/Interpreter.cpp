@@ -148,17 +148,19 @@ FailureOr<std::vector<HostTensor>> evaluate(Operation *op, ArrayRef<const HostTe
     return failure();
   Evaluation e{operands, std::move(*results)};
   auto run = [&](auto typed) { return reference::evaluate(typed, e); };
-  LogicalResult done = TypeSwitch<Operation *, LogicalResult>(op)
-                           .Case<nn::ConstantOp, nn::UnaryOp, nn::BinaryOp, nn::CompareOp, nn::SelectOp, nn::CastOp,
-                                 nn::ClampOp, nn::QuantizeOp, nn::DequantizeOp, nn::RequantizeOp, nn::LookupOp>(run)
-                           .Case<nn::MatmulOp>(run)
-                           .Case<nn::TransposeOp, nn::ReshapeOp, nn::BroadcastOp, nn::SliceOp, nn::ConcatOp, nn::PadOp,
-                                 nn::GatherOp, nn::GatherElementsOp, nn::GatherNDOp, nn::ScatterElementsOp,
-                                 nn::ScatterNDOp, nn::ReverseSequenceOp, nn::IotaOp>(run)
-                           .Default([](Operation *other) {
-                             return other->emitError()
-                                    << "the reference has no meaning for '" << other->getName() << "'";
-                           });
+  LogicalResult done =
+      TypeSwitch<Operation *, LogicalResult>(op)
+          .Case<nn::ConstantOp, nn::UnaryOp, nn::BinaryOp, nn::CompareOp, nn::SelectOp, nn::CastOp, nn::ClampOp,
+                nn::QuantizeOp, nn::DequantizeOp, nn::RequantizeOp, nn::LookupOp>(run)
+          .Case<nn::MatmulOp, nn::ConvOp, nn::ConvTransposeOp, nn::MaxPoolOp, nn::AvgPoolOp, nn::ResizeOp,
+                nn::GridSampleOp>(run)
+          .Case<nn::ReduceOp, nn::ArgReduceOp, nn::SoftmaxOp, nn::LayerNormOp, nn::CumsumOp, nn::TopKOp>(run)
+          .Case<nn::TransposeOp, nn::ReshapeOp, nn::BroadcastOp, nn::SliceOp, nn::ConcatOp, nn::PadOp, nn::GatherOp,
+                nn::GatherElementsOp, nn::GatherNDOp, nn::ScatterElementsOp, nn::ScatterNDOp, nn::ReverseSequenceOp,
+                nn::IotaOp>(run)
+          .Default([](Operation *other) {
+            return other->emitError() << "the reference has no meaning for '" << other->getName() << "'";
+          });
   if (failed(done))
     return failure();
   return std::move(e.results);
