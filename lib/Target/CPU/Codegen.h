@@ -14,6 +14,10 @@ namespace ajour {
 /// Rewrites a module of dispatch functions into the LLVM dialect.
 mlir::LogicalResult lowerToLLVMDialect(mlir::ModuleOp module, bool contract);
 
+/// Replaces every operation on floats that LLVM would make a library call of, at any level: elementary
+/// functions, remainders, and arithmetic and conversions of f16 and bf16.
+void expandMath(mlir::ModuleOp module);
+
 /// Links the micro-kernels that `module` declares and gives them the attributes of the level. Returns
 /// the names of all functions that came with them; they must be gone after optimisation.
 llvm::Expected<std::vector<std::string>> linkKernels(llvm::Module &module, const CpuLevelInfo &level,

@@ -19,13 +19,14 @@ namespace ajour {
 
 /// A folder that only this user may enter, so that nobody can replace the files between write and read.
 static Expected<std::string> makePrivateFolder() {
-  SmallString<128> pattern;
-  sys::path::system_temp_directory(/*ErasedOnReboot=*/true, pattern);
-  sys::path::append(pattern, "ajour-XXXXXX");
+  SmallString<128> folder;
+  sys::path::system_temp_directory(/*ErasedOnReboot=*/true, folder);
+  sys::path::append(folder, "ajour-XXXXXX");
+  std::string pattern(folder);
   if (!mkdtemp(pattern.data()))
     return createStringError("cannot make a temporary folder '" + pattern +
                              "': " + sys::StrError() + "; set TMPDIR to a folder that can be written");
-  return std::string(pattern.str());
+  return pattern;
 }
 
 static Error runLinker(ArrayRef<const char *> args) {

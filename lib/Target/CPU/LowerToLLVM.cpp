@@ -42,6 +42,7 @@ static void allowContraction(ModuleOp module, bool contract) {
 
 LogicalResult lowerToLLVMDialect(ModuleOp module, bool contract) {
   allowContraction(module, contract);
+  expandMath(module);
   PassManager manager(module->getContext());
   manager.addPass(createConvertVectorToSCFPass());
   manager.addPass(createLowerAffinePass());
