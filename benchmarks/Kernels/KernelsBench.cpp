@@ -12,8 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "Kernels/NativeKernels.h" // of tests/
-#include "Specialised.h"
+#include "Kernels/NativeKernels.h"
+#include "Kernels/Specialised.h"
+#include "Peak.h"
 
 namespace {
 
@@ -91,7 +92,7 @@ void runDwconv(benchmark::State &state, const specialised_dwconv &conv) {
   Bytes image = filled(conv.width * conv.width * conv.channels * conv.element_size);
   Bytes weights = filled((conv.channels + 64) * 64 * conv.element_size), acc = filled(28 * 64 * 4);
   measure(state, conv.level, conv.element_size, double(out) * out * conv.channels * conv.kernel * conv.kernel, 0,
-          [&] { conv.run(image.get(), weights.get(), acc.get()); });
+          [&] { conv.run(image.get(), weights.get(), acc.get(), 0); });
 }
 
 } // namespace

@@ -1,6 +1,6 @@
-/* What Specialised.c offers to the benchmark program. */
-#ifndef AJOUR_BENCHMARKS_KERNELS_SPECIALISED_H
-#define AJOUR_BENCHMARKS_KERNELS_SPECIALISED_H
+/* What Specialised.c offers to tests and benchmarks: kernels inlined with constants. */
+#ifndef AJOUR_TESTS_KERNELS_SPECIALISED_H
+#define AJOUR_TESTS_KERNELS_SPECIALISED_H
 
 #include <stdint.h>
 
@@ -19,19 +19,20 @@ typedef struct {
 extern const specialised_gemm specialised_gemms[];
 extern const int specialised_gemm_count;
 
+/* Arguments of the 8-bit depthwise kernels. */
+#define SPECIALISED_PAD 0x91
+#define SPECIALISED_FLIP 0x80
+
 typedef struct {
   const char *symbol;
   ajour_cpu_level level;
   int64_t kernel, stride, width, channels, element_size;
-  void (*run)(const void *image, const void *weights, void *acc);
+  /* Same padding; weights are packed as the table says. Tiles of [28][nr] accumulators follow each other `step`
+   * elements apart: rows, then blocks of nr channels, then pixels. */
+  void (*run)(const void *image, const void *weights, void *acc, int64_t step);
 } specialised_dwconv;
 extern const specialised_dwconv specialised_dwconvs[];
 extern const int specialised_dwconv_count;
-
-/* Register-only loops of n iterations. Multiply-adds an iteration: 16 * 16, 12 * 8, 16 * 64. */
-void peak_f32_avx512(int64_t n);
-void peak_f32_avx2(int64_t n);
-void peak_8bit_avx512vnni(int64_t n);
 
 #ifdef __cplusplus
 }

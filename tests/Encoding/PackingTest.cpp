@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "ajour/Encoding/Packing.h"
-#include "cpu/Reference.h"
 
 using namespace ajour::encoding;
 
