@@ -37,9 +37,9 @@
 
 #ifdef __cplusplus
 extern "C" {
-#define AJOUR_INIT(Type) (Type{sizeof(Type)})
+#define AJOUR_INIT(Type) ([] { Type fresh = {}; fresh.struct_size = sizeof(Type); return fresh; }())
 #else
-#define AJOUR_INIT(Type) ((Type){sizeof(Type)})
+#define AJOUR_INIT(Type) ((Type){.struct_size = sizeof(Type)})
 #endif
 
 #define AJOUR_MAX_RANK 8

@@ -253,6 +253,10 @@ struct Job {
 
 } // namespace
 
+// Compiled dispatches carry no type information that the sanitizer could compare.
+#if defined(__clang__)
+__attribute__((no_sanitize("function")))
+#endif
 static void runItems(void *context, uint32_t thread, int64_t begin, int64_t end) {
   const Job &job = *static_cast<const Job *>(context);
   job.fn(job.operands, job.symbols, job.scratch + job.scratchBytes * thread, begin, end);

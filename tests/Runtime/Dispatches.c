@@ -1,0 +1,43 @@
+// Dispatches of the test models. One work item is one row of four f32 values.
+#include <stdint.h>
+
+// Both need a relocation: the table of pointers, and the variable that is reached through it.
+static float one = 1.0f;
+static float *const tables[2] = {&one, &one};
+int test_level = LEVEL;
+
+// (lhs, rhs, result): result = lhs + rhs
+void test_add(void *const *buffers, const int64_t *dims, void *scratch, int64_t begin, int64_t end) {
+  const float *lhs = buffers[0], *rhs = buffers[1];
+  float *result = buffers[2];
+  for (int64_t i = begin * 4; i < end * 4; ++i)
+    result[i] = lhs[i] + rhs[i];
+}
+
+// (x, weights of one row, result): result = x * weights * tables[1], by way of scratch memory
+void test_scale(void *const *buffers, const int64_t *dims, void *scratch, int64_t begin, int64_t end) {
+  const float *x = buffers[0], *weights = buffers[1];
+  float *result = buffers[2], *row = scratch;
+  for (int64_t i = begin; i < end; ++i) {
+    for (int j = 0; j < 4; ++j)
+      row[j] = x[i * 4 + j] * weights[j] * *tables[(i + j) % 2];
+    for (int j = 0; j < 4; ++j)
+      result[i * 4 + j] = row[j];
+  }
+}
+
+// (x, result): every element of the result is the level that this code was compiled for
+void test_level_of_code(void *const *buffers, const int64_t *dims, void *scratch, int64_t begin, int64_t end) {
+  float *result = buffers[1];
+  for (int64_t i = begin * 4; i < end * 4; ++i)
+    result[i] = (float)test_level;
+}
+
+// (x, count): takes a while for each item, then counts it; for tests of cancelling
+void test_wait(void *const *buffers, const int64_t *dims, void *scratch, int64_t begin, int64_t end) {
+  volatile int64_t *count = buffers[1];
+  for (int64_t i = begin; i < end; ++i)
+    for (volatile int spin = 0; spin < 200000; ++spin)
+      ;
+  __atomic_fetch_add((int64_t *)count, end - begin, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,110 @@
+// Work sharing, counted in items rather than in time.
+#include <atomic>
+#include <cstdlib>
+#include <sched.h>
+#include <vector>
+
+#include "Fixture.h"
+#include "ThreadPool.h"
+
+using namespace ajour::runtime;
+
+namespace {
+
+struct Counts {
+  std::vector<std::atomic<int>> perItem;
+  std::atomic<int64_t> perThread[8] = {};
+  std::atomic<bool> cancelled{false};
+  std::atomic<int64_t> others{0};
+  int64_t work = 0;
+  explicit Counts(size_t items) : perItem(items), work(static_cast<int64_t>(items)) {}
+};
+
+void countItems(void *context, uint32_t thread, int64_t begin, int64_t end) {
+  Counts &counts = *static_cast<Counts *>(context);
+  for (int64_t i = begin; i < end; ++i)
+    counts.perItem[static_cast<size_t>(i)].fetch_add(1);
+  counts.perThread[thread].fetch_add(end - begin);
+}
+
+} // namespace
+
+TEST(ThreadPool, EveryItemOnce) {
+  for (uint32_t threads : {1u, 2u, 3u, 8u}) {
+    ThreadPool pool;
+    ASSERT_TRUE(pool.start(threads));
+    EXPECT_EQ(pool.threadCount(), threads);
+    for (size_t items : {0, 1, 2, 7, 100, 1001}) {
+      Counts counts(items);
+      for (int round = 0; round < 20; ++round)
+        pool.run(counts.work, countItems, &counts, counts.cancelled);
+      for (auto &count : counts.perItem)
+        ASSERT_EQ(count.load(), 20);
+    }
+  }
+}
+
+TEST(ThreadPool, ChunkSizes) {
+  EXPECT_EQ(ThreadPool::chunkSize(1, 4), 1);
+  EXPECT_EQ(ThreadPool::chunkSize(23, 4), 1);
+  EXPECT_EQ(ThreadPool::chunkSize(240, 4), 10);
+  EXPECT_EQ(ThreadPool::chunkSize(60, 1), 10);
+}
+
+// A worker that hangs in its first chunk until all other chunks are done takes one chunk, not its share.
+TEST(ThreadPool, SlowWorkerTakesOneChunk) {
+  ThreadPool pool;
+  ASSERT_TRUE(pool.start(2));
+  constexpr int64_t items = 1200;
+  const int64_t chunk = ThreadPool::chunkSize(items, 2);
+  bool workerTookPart = false;
+  for (int round = 0; round < 200 && !workerTookPart; ++round) {
+    Counts counts(items);
+    auto slow = [](void *context, uint32_t thread, int64_t begin, int64_t end) {
+      Counts &counts = *static_cast<Counts *>(context);
+      countItems(context, thread, begin, end);
+      if (thread == 0) {
+        counts.others.fetch_add(end - begin);
+        sched_yield();
+        return;
+      }
+      while (counts.others.load() < items - ThreadPool::chunkSize(items, 2))
+        sched_yield();
+    };
+    pool.run(counts.work, slow, &counts, counts.cancelled);
+    EXPECT_EQ(counts.perThread[0] + counts.perThread[1], items);
+    EXPECT_LE(counts.perThread[1].load(), chunk);
+    workerTookPart = counts.perThread[1].load() == chunk;
+  }
+  EXPECT_TRUE(workerTookPart);
+}
+
+TEST(ThreadPool, CancelStopsBetweenChunks) {
+  ThreadPool pool;
+  ASSERT_TRUE(pool.start(2));
+  Counts counts(1200);
+  auto stop = [](void *context, uint32_t thread, int64_t begin, int64_t end) {
+    countItems(context, thread, begin, end);
+    static_cast<Counts *>(context)->cancelled.store(true);
+  };
+  pool.run(counts.work, stop, &counts, counts.cancelled);
+  int64_t done = counts.perThread[0] + counts.perThread[1];
+  EXPECT_GE(done, 100);
+  EXPECT_LE(done, 200);
+  counts.cancelled = false;
+  pool.run(counts.work, countItems, &counts, counts.cancelled);
+  EXPECT_EQ(counts.perThread[0] + counts.perThread[1], done + 1200);
+}
+
+TEST(ThreadPool, AffinityFailureIsCounted) {
+  ThreadPool pool;
+  ASSERT_TRUE(pool.start(3));
+  uint32_t none[] = {100000};
+  EXPECT_EQ(pool.bind(none, 1), 2u);
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  uint32_t first = 0;
+  while (!CPU_ISSET(first, &allowed))
+    ++first;
+  EXPECT_EQ(pool.bind(&first, 1), 0u);
+}

@@ -1,0 +1,3 @@
+// Code that calls out.
+extern void missing_function(void);
+void test_add(void) { missing_function(); }
