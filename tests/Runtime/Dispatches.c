@@ -1,9 +1,9 @@
 // Dispatches of the test models. One work item is one row of four f32 values.
 #include <stdint.h>
 
-// Both need a relocation: the table of pointers, and the variable that is reached through it.
-static float one = 1.0f;
-static float *const tables[2] = {&one, &one};
+// Reached through the global offset table and through pointers in data: both need relocations.
+float test_one = 1.0f;
+float *test_tables[2] = {&test_one, &test_one};
 int test_level = LEVEL;
 
 // (lhs, rhs, result): result = lhs + rhs
@@ -14,13 +14,13 @@ void test_add(void *const *buffers, const int64_t *dims, void *scratch, int64_t 
     result[i] = lhs[i] + rhs[i];
 }
 
-// (x, weights of one row, result): result = x * weights * tables[1], by way of scratch memory
+// (x, weights of one row, result): result = x * weights * 1, by way of scratch memory
 void test_scale(void *const *buffers, const int64_t *dims, void *scratch, int64_t begin, int64_t end) {
   const float *x = buffers[0], *weights = buffers[1];
   float *result = buffers[2], *row = scratch;
   for (int64_t i = begin; i < end; ++i) {
     for (int j = 0; j < 4; ++j)
-      row[j] = x[i * 4 + j] * weights[j] * *tables[(i + j) % 2];
+      row[j] = x[i * 4 + j] * weights[j] * *test_tables[(i + j) % 2];
     for (int j = 0; j < 4; ++j)
       result[i * 4 + j] = row[j];
   }
