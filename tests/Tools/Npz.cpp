@@ -38,9 +38,12 @@ std::map<std::string, HostTensor> readNpz(const std::string &path) {
       throw ToolError(path + ": " + name + " is cut off");
     Bytes unpacked(size);
     if (method == 8) {
+      // The decoder looks for 16 bits at a time and gives up where the last code has fewer, so zeros follow.
+      Bytes padded(bytes.begin() + static_cast<ptrdiff_t>(data), bytes.begin() + static_cast<ptrdiff_t>(data + packed));
+      padded.resize(packed + 4);
       int length = stbi_zlib_decode_noheader_buffer(reinterpret_cast<char *>(unpacked.data()), static_cast<int>(size),
-                                                    reinterpret_cast<const char *>(bytes.data() + data),
-                                                    static_cast<int>(packed));
+                                                    reinterpret_cast<const char *>(padded.data()),
+                                                    static_cast<int>(padded.size()));
       if (length < 0 || static_cast<uint64_t>(length) != size)
         throw ToolError(path + ": " + name + " cannot be unpacked");
     } else {

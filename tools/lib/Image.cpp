@@ -16,8 +16,20 @@ namespace {
 /// Larger pictures are refused before anything is decoded.
 constexpr int64_t maxPixels = int64_t(1) << 27;
 
-/// The side of the picture that the target pixel's centre falls on.
+/// Where the centre of target pixel `index` falls.
 double sourceCentre(int index, int in, int out) { return (index + 0.5) * in / out; }
+
+/// The source pixel under the centre of each target pixel. Centres are summed up instead of multiplied, because where one falls on
+/// an edge the rounding decides, and this is how Pillow rounds, with which most published inputs were made.
+std::vector<int> nearestSources(int in, int out) {
+  std::vector<int> sources(static_cast<size_t>(out));
+  double step = static_cast<double>(in) / out, centre = step * 0.5;
+  for (int &source : sources) {
+    source = std::min(static_cast<int>(centre), in - 1);
+    centre += step;
+  }
+  return sources;
+}
 } // namespace
 
 Image decodeImage(std::span<const std::byte> bytes, int channels, const std::string &file) {
@@ -48,19 +60,22 @@ Image resizeImage(const Image &image, int height, int width, ResizeMethod method
     return image.pixels[(static_cast<size_t>(y) * image.width + x) * image.channels + c];
   };
   float *out = result.pixels.data();
-  for (int y = 0; y < height; ++y) {
-    double sy = sourceCentre(y, image.height, height);
-    for (int x = 0; x < width; ++x) {
-      double sx = sourceCentre(x, image.width, width);
-      if (method == ResizeMethod::Nearest) {
+  if (method == ResizeMethod::Nearest) {
+    std::vector<int> columns = nearestSources(image.width, width);
+    for (int y : nearestSources(image.height, height))
+      for (int x : columns)
         for (int c = 0; c < image.channels; ++c)
-          *out++ = pixel(static_cast<int>(sy), static_cast<int>(sx), c);
-        continue;
-      }
-      double top = std::max(sy - 0.5, 0.0), left = std::max(sx - 0.5, 0.0);
-      int y0 = static_cast<int>(top), x0 = static_cast<int>(left);
-      int y1 = std::min(y0 + 1, image.height - 1), x1 = std::min(x0 + 1, image.width - 1);
-      double dy = top - y0, dx = left - x0;
+          *out++ = pixel(y, x, c);
+    return result;
+  }
+  for (int y = 0; y < height; ++y) {
+    double top = std::max(sourceCentre(y, image.height, height) - 0.5, 0.0);
+    int y0 = static_cast<int>(top), y1 = std::min(y0 + 1, image.height - 1);
+    double dy = top - y0;
+    for (int x = 0; x < width; ++x) {
+      double left = std::max(sourceCentre(x, image.width, width) - 0.5, 0.0);
+      int x0 = static_cast<int>(left), x1 = std::min(x0 + 1, image.width - 1);
+      double dx = left - x0;
       for (int c = 0; c < image.channels; ++c)
         *out++ = static_cast<float>((1 - dy) * ((1 - dx) * pixel(y0, x0, c) + dx * pixel(y0, x1, c)) +
                                     dy * ((1 - dx) * pixel(y1, x0, c) + dx * pixel(y1, x1, c)));

@@ -39,8 +39,8 @@ struct ImageOptions {
 /// Decodes PNG, JPEG or BMP to 1 (luminance), 3 (RGB) or 4 (RGBA) channels. Throws ToolError naming `file`.
 Image decodeImage(std::span<const std::byte> bytes, int channels, const std::string &file);
 
-/// Resizes with pixel centres at half coordinates. Nearest takes the pixel under floor((i + 0.5) * in / out); bilinear weights the
-/// four pixels around it and repeats the edge. Neither filters before it shrinks, like the resize ops of the model formats.
+/// Resizes with pixel centres at half coordinates. Nearest takes the pixel under (i + 0.5) * in / out, rounded as Pillow does;
+/// bilinear weights the four pixels around it and repeats the edge. Neither filters before it shrinks, like the resize ops of the model formats.
 Image resizeImage(const Image &image, int height, int width, ResizeMethod method);
 
 /// Where a tensor keeps its picture: sizes, -1 where the picture decides.

@@ -1,0 +1,122 @@
+//===- BenchTest.cpp - Engines in processes of their own, and the report --===//
+
+#include "ToolSupport/BenchReport.h"
+#include "ToolSupport/EngineProcess.h"
+#include "Tools/TempDirectory.h"
+
+#include <cstdlib>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+using namespace ajour::tools;
+
+namespace {
+
+/// Adds one to its input at every run; what else it does depends on the model's name.
+class FakeEngine : public Engine {
+public:
+  explicit FakeEngine(const EngineConfig &config) : config(config), value(config.inputs.at(0).tensor) {
+    if (config.model == "bad")
+      throw ToolError("bad: cannot load");
+  }
+  std::string version() const override { return "1.2"; }
+  void run() override {
+    if (config.model == "dies")
+      _exit(3);
+    if (config.model == "killed")
+      std::abort();
+    if (config.model == "throws")
+      throw ToolError("throws: cannot run");
+    setReal(value, 0, getReal(value, 0) + 1);
+  }
+  std::vector<HostTensor> outputs() override { return {value, value}; }
+  uint64_t macs() const override { return 42; }
+
+private:
+  EngineConfig config;
+  HostTensor value;
+};
+
+std::unique_ptr<Engine> createFake(const EngineConfig &config) { return std::make_unique<FakeEngine>(config); }
+const EngineKind fake = {"fake", "x", "", createFake};
+
+EngineConfig configOf(const std::string &model) { return {model, "", 1, {{"x", makeTensor(AJOUR_F32, {1})}}}; }
+
+TEST(EngineProcess, RunsWarmsUpAndReports) {
+  EngineProcess process(fake, configOf("good"));
+  EXPECT_EQ(process.name(), "fake");
+  EXPECT_EQ(process.version(), "1.2");
+  EXPECT_EQ(process.macs(), 42u);
+  EXPECT_GE(process.loadMilliseconds(), 0);
+  EXPECT_EQ(process.burst(4).size(), 4u);
+  std::vector<HostTensor> outputs = process.outputs();
+  ASSERT_EQ(outputs.size(), 2u);
+  EXPECT_EQ(getReal(outputs[1], 0), 5); // One untimed run and four timed ones.
+  EXPECT_GT(process.peakBytes(), 0u);
+}
+
+TEST(EngineProcess, FailuresBecomeMessages) {
+  EXPECT_EQ(messageOf([] { EngineProcess(fake, configOf("bad")); }), "bad: cannot load");
+  EXPECT_EQ(messageOf([] { EngineProcess(fake, configOf("throws")).burst(1); }), "throws: cannot run");
+  EXPECT_EQ(messageOf([] { EngineProcess(fake, configOf("dies")).burst(1); }), "fake: the engine's process died");
+  EXPECT_EQ(messageOf([] { EngineProcess(fake, configOf("killed")).burst(1); }),
+            "fake: the engine's process died of signal 6");
+}
+
+TEST(Peers, LibraryIsFoundInADirectory) {
+  TempDirectory directory;
+  EXPECT_EQ(messageOf([&] { openLibrary(directory.path, {"libpeer.so"}, "asking"); }),
+            directory.path + ": cannot open the library: no libpeer.so in it; get it by asking");
+  std::filesystem::create_directories(directory.file("a/b"));
+  writeFile(directory.file("a/b/libpeer.so"), "text");
+  EXPECT_NE(messageOf([&] { openLibrary(directory.path, {"libpeer.so"}, "asking"); }).find("a/b/libpeer.so"),
+            std::string::npos);
+  EXPECT_EQ(messageOf([] { findPeer("nobody"); }), "--against nobody: no such peer; there are onnxruntime");
+}
+
+TEST(BenchReport, PercentilesAreLinear) {
+  EXPECT_EQ(percentile({3, 1, 2}, 0.5), 2);
+  EXPECT_EQ(percentile({1, 2}, 0.5), 1.5);
+  EXPECT_EQ(percentile({0, 10}, 0.9), 9);
+  EXPECT_EQ(percentile({7}, 0.1), 7);
+}
+
+std::vector<BenchResult> someResults() {
+  BenchResult ours, theirs;
+  ours.engine = "ajour";
+  ours.model = theirs.model = "<a&b>.ajour";
+  ours.median = 2;
+  ours.p10 = 1.5;
+  ours.p90 = 2.5;
+  ours.macs = 1000000;
+  theirs.engine = "onnxruntime";
+  theirs.median = theirs.p10 = theirs.p90 = 5;
+  theirs.ratio = 2.5;
+  theirs.maxDifference = 1e-6;
+  return {ours, theirs};
+}
+
+TEST(BenchReport, TextHasTheRatio) {
+  std::string text = formatBenchText(someResults());
+  EXPECT_NE(text.find("onnxruntime takes 2.50 times as long as ajour: <a&b>.ajour, 1 thread, outputs differ by at most "
+                      "1e-06\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("     1.0\n"), std::string::npos) << text; // 2 Mop in 2 ms.
+}
+
+TEST(BenchReport, JsonKeepsNamesInAnyEncoding) {
+  std::vector<BenchResult> results = someResults();
+  results[0].model = "\xff";
+  EXPECT_TRUE(nlohmann::json::accept(formatBenchJson({}, results)));
+}
+
+TEST(BenchReport, PictureIsWellFormed) {
+  std::string svg = formatBenchSvg({"CPU <1>", "x", "y", "z", 1, 1, 1}, someResults());
+  EXPECT_NE(svg.find("&lt;a&amp;b>.ajour, 1 thread"), std::string::npos);
+  EXPECT_NE(svg.find("CPU &lt;1>"), std::string::npos);
+  EXPECT_EQ(svg.find("<a&b>"), std::string::npos);
+  EXPECT_EQ(svg.substr(svg.size() - 7), "</svg>\n");
+}
+
+} // namespace

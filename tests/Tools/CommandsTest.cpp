@@ -1,0 +1,217 @@
+//===- CommandsTest.cpp - run, inspect and bench as a user calls them -----===//
+
+#include "Runtime/Fixture.h"
+#include "ToolSupport/Commands.h"
+#include "ToolSupport/Npy.h"
+#include "Tools/TempDirectory.h"
+
+#include <nlohmann/json.hpp>
+
+using namespace ajour::tools;
+using testing::internal::CaptureStderr;
+using testing::internal::CaptureStdout;
+using testing::internal::GetCapturedStderr;
+using testing::internal::GetCapturedStdout;
+
+namespace {
+
+struct Outcome {
+  int code;
+  std::string out, err;
+};
+
+/// A directory with affine.ajour, z[N,4] = (x[N,4] + y[N,4]) * {1, 2, 3, 4}, and files for its inputs with N = 2.
+struct Commands : testing::Test {
+  Commands() : artifact(directory.file("affine.ajour")) {
+    std::string bytes = ajour::test::makeAffine().bytes();
+    writeFile(artifact, std::string_view(bytes));
+    for (const char *name : {"x", "y"}) {
+      HostTensor tensor = makeTensor(AJOUR_F32, {2, 4});
+      for (int64_t i = 0; i < 8; ++i)
+        setReal(tensor, i, *name == 'x' ? static_cast<double>(i) : 0.5);
+      writeNpy(directory.file(std::string(name) + ".npy"), tensor);
+    }
+  }
+
+  Outcome call(std::vector<std::string> arguments, const CommandHooks &hooks = {}) {
+    CLI::App app("test", "program");
+    app.require_subcommand(1);
+    registerRuntimeCommands(app, hooks);
+    arguments.insert(arguments.begin(), "program");
+    std::vector<char *> argv;
+    for (std::string &argument : arguments)
+      argv.push_back(argument.data());
+    CaptureStdout();
+    CaptureStderr();
+    int code = runProgram(app, static_cast<int>(argv.size()), argv.data());
+    std::string err = GetCapturedStderr();
+    return {code, GetCapturedStdout(), err};
+  }
+
+  /// run with both inputs and these further arguments.
+  Outcome run(std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments = {"run",     artifact, "--input", "x=" + directory.file("x.npy"),
+                                          "--input", "y=" + directory.file("y.npy")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return call(arguments);
+  }
+
+  TempDirectory directory;
+  std::string artifact;
+};
+
+TEST_F(Commands, RunPrintsOneLineForEachOutput) {
+  Outcome outcome = run();
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.out, "z f32 2x4 0.5 3 7.5 14 4.5 11 19.5 30\n");
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST_F(Commands, RunRanksEveryRow) {
+  writeFile(directory.file("labels.txt"), "ant\nbee\ncat\nbig dog\n");
+  Outcome outcome = run({"--top", "2", "--labels", directory.file("labels.txt")});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.out, "3 14 big dog\n2 7.5 cat\n3 30 big dog\n2 19.5 cat\n");
+  EXPECT_EQ(run({"--top", "1"}).out, "3 14\n3 30\n");
+  EXPECT_EQ(run({"--top", "1", "--top-output", "z"}).out, "3 14\n3 30\n");
+  Outcome wrong = run({"--top", "1", "--top-output", "q"});
+  EXPECT_EQ(wrong.code, 1);
+  EXPECT_EQ(wrong.err, "error: --top-output q: the model's outputs are 'z'\n");
+}
+
+TEST_F(Commands, RunWritesOutputsAsFiles) {
+  EXPECT_EQ(run({"--output", directory.file("out")}).code, 0);
+  HostTensor z = readNpy(directory.file("out/z.npy"));
+  EXPECT_EQ(z.shape, (std::vector<int64_t>{2, 4}));
+  EXPECT_EQ(getReal(z, 7), 30);
+}
+
+TEST_F(Commands, RunTakesRawFilesAndDims) {
+  writeFile(directory.file("x.bin"), std::string(8, '\1'));
+  Outcome outcome = call({"run", artifact, "--input", "x=" + directory.file("x.bin") + ":i8", "--input",
+                          "y=" + directory.file("y.npy"), "--dim", "N=2"});
+  EXPECT_EQ(outcome.out, "z f32 2x4 1.5 3 4.5 6 1.5 3 4.5 6\n");
+  Outcome wrong = run({"--dim", "M=2"});
+  EXPECT_EQ(wrong.code, 1);
+  EXPECT_EQ(wrong.err, "error: --dim M=2: the model has no such dimension; it has N\n");
+  EXPECT_EQ(run({"--dim", "N"}).code, 2);
+}
+
+TEST_F(Commands, RunRepeatsAndProfilesOnStderr) {
+  Outcome outcome = run({"--repeat", "3", "--profile"});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.out, run().out);
+  EXPECT_EQ(outcome.err.find("ran 3 times, median "), 0u);
+  EXPECT_NE(outcome.err.find("Add_0"), std::string::npos);
+  std::string trace = directory.file("trace.json");
+  EXPECT_EQ(run({"--profile=" + trace}).err, "");
+  Bytes text = readFile(trace);
+  EXPECT_TRUE(nlohmann::json::accept(reinterpret_cast<const char *>(text.data()),
+                                     reinterpret_cast<const char *>(text.data()) + text.size()));
+}
+
+TEST_F(Commands, ExitCodesAndMessages) {
+  Outcome missing = call({"run", artifact, "--input", "x=" + directory.file("x.npy")});
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_EQ(missing.out, "");
+  EXPECT_EQ(missing.err, "error: input 'y' (f32 ?x4) has no file; give --input y=FILE\n");
+  Outcome none = call({"run", directory.file("none.ajour")});
+  EXPECT_EQ(none.code, 1);
+  EXPECT_NE(none.err.find("none.ajour"), std::string::npos);
+  EXPECT_EQ(call({"run"}).code, 2);
+  EXPECT_EQ(call({"run", artifact, "--thraeds", "2"}).code, 2);
+  EXPECT_EQ(call({"run", artifact, "--threads", "0"}).code, 2);
+  EXPECT_EQ(call({"run", artifact, "--labels", "f"}).code, 2);
+  EXPECT_EQ(call({}).code, 2);
+  EXPECT_EQ(call({}).err.find("error: a subcommand is required"), 0u);
+  Outcome help = call({"run", "--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_NE(help.out.find("--input"), std::string::npos);
+}
+
+TEST_F(Commands, InputsOfUnequalSizeAreRefused) {
+  writeNpy(directory.file("y.npy"), makeTensor(AJOUR_F32, {3, 4}));
+  Outcome outcome = run();
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err.find("error: "), 0u);
+}
+
+TEST_F(Commands, InspectPrintsWhatIsThere) {
+  Outcome outcome = call({"inspect", artifact, "--memory", "--ops", "--threads", "1"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char *line : {"source affine.onnx\n", "compiler 0.1.0\n", "dispatches 2\n", "input x f32 N(0..64)x4\n",
+                           "input y f32 N(0..64)x4\n", "output z f32 N(0..64)x4\n", "weight_bytes 16\n", "arena_bytes ",
+                           "dispatch 0 sum elementwise ", ": Add_0\n", ": Mul_1, Mul_2\n"})
+    EXPECT_NE(outcome.out.find(line), std::string::npos) << line << outcome.out;
+}
+
+TEST_F(Commands, BenchMeasuresAndReports) {
+  std::string json = directory.file("r.json"), plot = directory.file("r.svg");
+  Outcome outcome =
+      call({"bench", artifact, "--dim", "N=8", "--threads", "1,2", "--repeat", "5", "--json", json, "--plot", plot});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 3);
+  Bytes text = readFile(json);
+  auto root = nlohmann::json::parse(reinterpret_cast<const char *>(text.data()),
+                                    reinterpret_cast<const char *>(text.data()) + text.size());
+  ASSERT_EQ(root["results"].size(), 2u);
+  const auto &result = root["results"][1];
+  EXPECT_EQ(result["engine"], "ajour");
+  EXPECT_EQ(result["model"], "affine.ajour");
+  EXPECT_EQ(result["threads"], 2);
+  EXPECT_EQ(result["metric"], "latency");
+  EXPECT_EQ(result["unit"], "ms");
+  EXPECT_GE(result["runs"], 5);
+  EXPECT_GT(result["median"], 0);
+  EXPECT_LE(result["p10"], result["median"]);
+  EXPECT_LE(result["median"], result["p90"]);
+  EXPECT_GT(result["load_ms"], 0);
+  EXPECT_GT(result["peak_bytes"], 0);
+  EXPECT_EQ(result["file_bytes"], fileBytes(artifact));
+  EXPECT_TRUE(result["bits_per_weight"].is_null());
+  EXPECT_FALSE(root["machine"]["cpu_level"].get<std::string>().empty());
+  EXPECT_GT(fileBytes(plot), 0u);
+}
+
+TEST_F(Commands, BenchSaysWhatItNeeds) {
+  Outcome outcome = call({"bench", artifact});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, "error: " + artifact +
+                             ": input 'x' has shape ?x4; give --dim NAME=N for its free dimensions, or --input\n");
+  EXPECT_EQ(call({"bench", artifact, "--against", "nobody"}).code, 2);
+  outcome = call({"bench", artifact, "--dim", "N=1", "--against", "onnxruntime=/nowhere"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, "error: " + artifact + ": onnxruntime reads .onnx files; give the model that " + artifact +
+                             " was compiled from with --model\n");
+  writeFile(directory.file("affine.onnx"), "x");
+  outcome = call({"bench", artifact, "--dim", "N=1", "--against", "onnxruntime=/nowhere", "--model",
+                  directory.file("affine.onnx")});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err.find("error: /nowhere: cannot open the library: "), 0u);
+  EXPECT_NE(outcome.err.find("npm install"), std::string::npos);
+}
+
+TEST_F(Commands, ModelsAreCompiledThroughTheHooks) {
+  CommandHooks hooks;
+  std::string made;
+  hooks.isModel = [](const std::string &path) { return extensionOf(path) == "onnx"; };
+  hooks.compile = [&](const std::string &model, const std::string &target) {
+    if (readFile(model) != bytesOf("good"))
+      throw ToolError(model + ": no good");
+    Bytes bytes = readFile(artifact);
+    writeFile(target, bytes);
+  };
+  writeFile(directory.file("m.onnx"), "good");
+  std::vector<std::string> arguments = {"run",     directory.file("m.onnx"), "--input", "x=" + directory.file("x.npy"),
+                                        "--input", "y=" + directory.file("y.npy")};
+  Outcome outcome = call(arguments, hooks);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, run().out);
+  writeFile(directory.file("m.onnx"), "bad");
+  outcome = call(arguments, hooks);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_NE(outcome.err.find("m.onnx: no good\n"), std::string::npos);
+}
+
+} // namespace
