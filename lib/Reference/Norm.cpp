@@ -220,9 +220,11 @@ LogicalResult evaluate(TopKOp op, Evaluation &e) {
       const T *in = e.operand(0).as<T>() + start;
       std::vector<int64_t> order(view.size);
       std::iota(order.begin(), order.end(), 0);
-      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
         C x = in[a * view.inner], y = in[b * view.inner];
-        return op.getSmallest() ? isLess(x, y) : isLess(y, x);
+        if (isLess(x, y) || isLess(y, x))
+          return op.getSmallest() ? isLess(x, y) : isLess(y, x);
+        return a < b;
       });
       int64_t first = line / view.inner * k * view.inner + line % view.inner;
       for (int64_t i = 0; i < k; ++i) {
