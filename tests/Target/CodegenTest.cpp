@@ -1,6 +1,8 @@
 //===- CodegenTest.cpp - code of small dispatch modules -------------------===//
 #include "Harness.h"
 
+#include "ajour/Kernels/Kernels.h"
+
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -86,6 +88,170 @@ TEST(CpuTarget, LoopsAreVectorised) {
   avx2 = assembly(AJOUR_LEVEL_avx2), neon = assembly(AJOUR_LEVEL_neon);
   EXPECT_TRUE(avx2.find("vfmadd") == std::string::npos && avx2.find("vmulps") != std::string::npos) << avx2;
   EXPECT_TRUE(neon.find("fmla\tv") == std::string::npos && neon.find("fmul\tv") != std::string::npos) << neon;
+}
+
+
+/// A module whose dispatch has the given body.
+std::string withBody(const std::string &body, const std::string &rest = "") {
+  return "func.func @f(%buffers: !llvm.ptr, %dims: !llvm.ptr, %scratch: !llvm.ptr, %begin: i64, %end: i64) {\n" + body +
+         "\nreturn\n}\n" + rest;
+}
+
+std::string errorOf(const std::string &text, ajour_cpu_level level, const CpuEmitOptions &options = {}) {
+  Session session;
+  auto code = session.emit(text, level, options);
+  EXPECT_TRUE(failed(code));
+  return session.takeErrors();
+}
+
+const char *loadBuffers = R"(
+  %a = llvm.load %buffers : !llvm.ptr -> !llvm.ptr
+  %pb = llvm.getelementptr %buffers[1] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+  %b = llvm.load %pb : !llvm.ptr -> !llvm.ptr
+  %pc = llvm.getelementptr %buffers[2] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+  %c = llvm.load %pc : !llvm.ptr -> !llvm.ptr
+)";
+
+TEST(CpuTarget, KernelIsInlined) {
+  // acc[r][j] = sum over p of lhs[r][p] * rhs[p][j], 2 rows, 32 columns, k = 3.
+  std::string text = withBody(std::string(loadBuffers) + R"(
+  %m = arith.constant 2 : i64
+  %k = arith.constant 3 : i64
+  func.call @ajour_gemm_f32_f32_f32_6x32x1_avx2(%a, %k, %b, %c, %m, %k) : (!llvm.ptr, i64, !llvm.ptr, !llvm.ptr, i64, i64) -> ()
+)",
+                              "func.func private @ajour_gemm_f32_f32_f32_6x32x1_avx2(!llvm.ptr, i64, !llvm.ptr, !llvm.ptr, i64, i64)");
+  Session session;
+  for (ajour_cpu_level level : {AJOUR_LEVEL_avx2, AJOUR_LEVEL_avx512, AJOUR_LEVEL_avx512vnni}) {
+    auto code = session.emit(text, level);
+    ASSERT_TRUE(succeeded(code)) << session.takeErrors();
+    EXPECT_EQ(readSymbols(code->sharedObject).defined, std::vector<std::string>{"f"});
+    if (!cpuHas(level))
+      continue;
+    std::vector<float> lhs(6 + 64), rhs(96 + 64), acc(6 * 32);
+    std::iota(lhs.begin(), lhs.end(), 1.0f);
+    std::iota(rhs.begin(), rhs.end(), -5.0f);
+    void *buffers[] = {lhs.data(), rhs.data(), acc.data()};
+    Loaded loaded(code->sharedObject);
+    loaded.find("f")(buffers, nullptr, nullptr, 0, 1);
+    for (int r = 0; r < 2; ++r)
+      for (int j = 0; j < 32; ++j)
+        EXPECT_EQ(acc[r * 32 + j], lhs[r * 3] * rhs[j] + lhs[r * 3 + 1] * rhs[32 + j] + lhs[r * 3 + 2] * rhs[64 + j]);
+  }
+}
+
+TEST(CpuTarget, EveryKernelLinksAtItsLevel) {
+  for (int32_t i = 0; i < ajour_kernel_count(); ++i) {
+    const ajour_kernel_row &row = ajour_kernel_table[i];
+    bool gemm = row.op == AJOUR_KERNEL_gemm_f32 || row.op == AJOUR_KERNEL_gemm_8bit;
+    int integers = gemm ? 2 : row.op == AJOUR_KERNEL_dwconv_f32 ? 10 : 12;
+    std::string types = gemm ? "!llvm.ptr, i64, !llvm.ptr, !llvm.ptr" : "!llvm.ptr, i64, i64, !llvm.ptr, !llvm.ptr";
+    std::string operands = gemm ? "%a, %begin, %b, %c" : "%a, %begin, %begin, %b, %c";
+    for (int j = 0; j < integers; ++j)
+      types += ", i64", operands += ", %end";
+    std::string name = std::string("@") + row.symbol;
+    Session session;
+    auto code = session.emit(withBody(std::string(loadBuffers) + "func.call " + name + "(" + operands + ") : (" + types + ") -> ()",
+                                      "func.func private " + name + "(" + types + ")"),
+                             row.level);
+    ASSERT_TRUE(succeeded(code)) << row.symbol << ": " << session.takeErrors();
+    EXPECT_TRUE(readSymbols(code->sharedObject).undefined.empty()) << row.symbol;
+  }
+}
+
+TEST(CpuTarget, BadKernelsAreRefused) {
+  auto call = [](const std::string &name, const std::string &types, const std::string &operands) {
+    return withBody("func.call @" + name + "(" + operands + ") : (" + types + ") -> ()",
+                    "func.func private @" + name + "(" + types + ")");
+  };
+  EXPECT_NE(errorOf(call("ajour_nothing", "i64", "%begin"), AJOUR_LEVEL_avx2)
+                .find("no kernel is called 'ajour_nothing' for the architecture of level 'avx2'"),
+            std::string::npos);
+  std::string error = errorOf(call("ajour_gemm_f32_f32_f32_6x32x1_avx2", "i64", "%begin"), AJOUR_LEVEL_avx2);
+  EXPECT_NE(error.find("is declared as void (i64), expected void (ptr, i64, ptr, ptr, i64, i64)"), std::string::npos) << error;
+  error = errorOf(call("ajour_gemm_f32_f32_f32_14x32x1_avx512", "!llvm.ptr, i64, !llvm.ptr, !llvm.ptr, i64, i64",
+                       "%buffers, %begin, %dims, %scratch, %begin, %end"),
+                  AJOUR_LEVEL_avx2);
+  EXPECT_NE(error.find("needs CPU feature 'avx512"), std::string::npos) << error;
+  EXPECT_NE(error.find("which level 'avx2' does not have"), std::string::npos) << error;
+}
+
+TEST(CpuTarget, BadModulesAreRefused) {
+  EXPECT_NE(errorOf("func.func @f(%a: i64) { return }", AJOUR_LEVEL_avx2)
+                .find("dispatch 'f' has type '(i64) -> ()', expected (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, i64)"),
+            std::string::npos);
+  EXPECT_NE(errorOf("", AJOUR_LEVEL_avx2).find("no dispatch function"), std::string::npos);
+  EXPECT_NE(errorOf(addModule, ajour_cpu_level(99)).find("CPU level 99 is not known"), std::string::npos);
+  CpuEmitOptions ios;
+  ios.platform = CpuPlatform::IOS;
+  EXPECT_NE(errorOf(addModule, AJOUR_LEVEL_neon, ios).find("for iOS only objects"), std::string::npos);
+}
+
+/// An instruction that the level lacks ends LLVM's code generation in a fatal error; here it must not end
+/// the process, and the next call must work.
+TEST(CpuTarget, FailureInsideLLVMIsAnError) {
+  std::string text = withBody(R"(
+  %acc = llvm.load %buffers : !llvm.ptr -> vector<16xi32>
+  %x = llvm.load %dims : !llvm.ptr -> vector<64xi8>
+  %r = llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"(%acc, %x, %x) : (vector<16xi32>, vector<64xi8>, vector<64xi8>) -> vector<16xi32>
+  llvm.store %r, %scratch : vector<16xi32>, !llvm.ptr
+)");
+  std::string error = errorOf(text, AJOUR_LEVEL_avx2);
+  EXPECT_NE(error.find("LLVM failed for level 'avx2': "), std::string::npos) << error;
+  Session session;
+  EXPECT_TRUE(succeeded(session.emit(text, AJOUR_LEVEL_avx512vnni))) << session.takeErrors();
+}
+
+TEST(CpuTarget, MemoryOperationsAreNotCalled) {
+  Session session;
+  // A clearing loop, which LLVM knows as memset, and explicit operations of variable and constant size.
+  std::string text = withBody(std::string(loadBuffers) + R"(
+  %one = arith.constant 1 : i64
+  %zero = arith.constant 0 : i8
+  %fixed = arith.constant 1000 : i64
+  scf.for %i = %begin to %end step %one : i64 {
+    %q = llvm.getelementptr %a[%i] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+    llvm.store %zero, %q : i8, !llvm.ptr
+  }
+  "llvm.intr.memcpy"(%b, %c, %end) <{isVolatile = false}> : (!llvm.ptr, !llvm.ptr, i64) -> ()
+  "llvm.intr.memset"(%c, %zero, %fixed) <{isVolatile = false}> : (!llvm.ptr, i8, i64) -> ()
+  "llvm.intr.memmove"(%a, %b, %end) <{isVolatile = false}> : (!llvm.ptr, !llvm.ptr, i64) -> ()
+)");
+  for (const CpuLevelInfo &level : cpuLevels()) {
+    auto code = session.emit(text, level.level);
+    ASSERT_TRUE(succeeded(code)) << level.name << ": " << session.takeErrors();
+  }
+}
+
+TEST(CpuTarget, StaticObjectsOfPhones) {
+  Session session;
+  auto module = session.parse(addModule);
+  auto ios = emitStaticObject(*module, AJOUR_LEVEL_neon, CpuPlatform::IOS);
+  ASSERT_TRUE(succeeded(ios)) << session.takeErrors();
+  EXPECT_EQ(std::string(ios->data(), 4), "\xcf\xfa\xed\xfe");
+  auto android = emitStaticObject(*module, AJOUR_LEVEL_dotprod, CpuPlatform::Android);
+  ASSERT_TRUE(succeeded(android)) << session.takeErrors();
+  EXPECT_EQ(std::string(android->data(), 4), "\x7f" "ELF");
+}
+
+TEST(CpuTarget, ThreadsShareAContext) {
+  Session session;
+  std::vector<mlir::OwningOpRef<mlir::ModuleOp>> modules;
+  for (int i = 0; i < 4; ++i)
+    modules.push_back(session.parse(addModule));
+  auto expected = emitCpuCode(*modules[0], AJOUR_LEVEL_avx512);
+  ASSERT_TRUE(succeeded(expected));
+  std::vector<int> wrong(4, 0);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < 5; ++round) {
+        auto code = emitCpuCode(*modules[i], AJOUR_LEVEL_avx512);
+        wrong[i] += failed(code) || code->object != expected->object || code->sharedObject != expected->sharedObject;
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(wrong, std::vector<int>(4, 0));
 }
 
 } // namespace

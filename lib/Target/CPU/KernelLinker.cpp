@@ -41,8 +41,9 @@ static Error checkFeatures(const Function &kernel, const CpuLevelInfo &level, co
   StringRef list = kernel.getFnAttribute("target-features").getValueAsString();
   SmallVector<StringRef> features;
   list.split(features, ',', -1, /*KeepEmpty=*/false);
+  // "v8a" names the architecture version, which LLVM's generic CPU states by its parts.
   for (StringRef feature : features)
-    if (feature.starts_with("+") && !machine.getMCSubtargetInfo()->checkFeatures(feature.str()))
+    if (feature.starts_with("+") && feature != "+v8a" && !machine.getMCSubtargetInfo()->checkFeatures(feature.str()))
       return createStringError("kernel '" + kernel.getName() + "' needs CPU feature '" + feature.drop_front() +
                                "', which level '" + level.name + "' does not have");
   return Error::success();

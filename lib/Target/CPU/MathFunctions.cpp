@@ -163,7 +163,7 @@ Term tanh(Term x) {
   Term z = x * x;
   Term small = fma(x * z, polynomial(z, tanhSingle), x);
   Term large = 1.0 - 2.0 / (exp(2.0 * select(a > 10.0, 10.0, a)) + 1.0);
-  return select(a < 0.625, small, copysign(large, x));
+  return copysign(select(a < 0.625, small, large), x);
 }
 
 /// erfc(a) for a >= 1/2.
@@ -228,7 +228,8 @@ Term acosh(Term x) {
   return throughDouble(
       [](Term x) {
         Term t = x - 1.0;
-        return select(x > 1e10, log(x) + ln2, log1p(t + sqrt(t * (t + 2.0))));
+        Term result = select(x > 1e10, log(x) + ln2, log1p(t + sqrt(t * (t + 2.0))));
+        return select(x < 1.0, std::numeric_limits<double>::quiet_NaN(), result);
       },
       x);
 }
