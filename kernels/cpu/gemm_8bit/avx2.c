@@ -28,7 +28,7 @@ AJOUR_HELPER AJOUR_TARGET_avx2 __m256i ajour_dot_pairs_avx2(__m256i c, ajour_pai
 #define VECTORS 2
 #define PASSES 2
 #define CHAINS(m) 1
-#define PREFETCH_BYTES(m) 2048
+#define PREFETCH_BYTES(m) ((m) == 1 ? 8192 : 1024)
 #define VEC __m256i
 #define ZERO _mm256_setzero_si256()
 #define LOAD(p) _mm256_loadu_si256((const __m256i *)(p))

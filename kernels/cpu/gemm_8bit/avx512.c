@@ -28,7 +28,7 @@ AJOUR_HELPER AJOUR_TARGET_avx512 __m512i ajour_dot_pairs_avx512(__m512i c, ajour
 #define VECTORS 2
 #define PASSES 1
 #define CHAINS(m) 1
-#define PREFETCH_BYTES(m) 2048
+#define PREFETCH_BYTES(m) ((m) == 1 ? 8192 : 1024)
 #define VEC __m512i
 #define ZERO _mm512_setzero_si512()
 #define LOAD(p) _mm512_loadu_si512(p)

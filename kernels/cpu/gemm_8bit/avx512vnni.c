@@ -11,7 +11,7 @@
 #define VECTORS 2
 #define PASSES 1
 #define CHAINS(m) ((m) <= 2 ? 4 : (m) <= 5 ? 2 : 1)
-#define PREFETCH_BYTES(m) ((m) == 1 ? 4096 : 1024)
+#define PREFETCH_BYTES(m) ((m) == 1 ? 8192 : 1024)
 #define VEC __m512i
 #define ZERO _mm512_setzero_si512()
 #define LOAD(p) _mm512_loadu_si512(p)

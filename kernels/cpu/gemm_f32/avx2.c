@@ -10,5 +10,5 @@
 #define VECTORS 2
 #define PASSES 2
 #define CHAINS(m) ((m) == 1 ? 4 : (m) <= 2 ? 2 : 1)
-#define PREFETCH_FLOATS(m) ((m) == 1 ? 1024 : 512)
+#define PREFETCH_FLOATS(m) ((m) == 1 ? 2048 : 512)
 #include "vector.inc"
