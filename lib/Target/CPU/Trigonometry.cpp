@@ -131,8 +131,8 @@ Term atan2(Term y, Term x) {
   Term negative = builder.compare(arith::CmpIPredicate::slt, builder.bits(h),
                                   builder.intConstant(builder.bits(h).value.getType(), 0));
   angle = select(negative, pi - angle, angle);
-  Term result = select(isNaN(v) | isNaN(h), std::numeric_limits<double>::quiet_NaN(), copysign(angle, v));
-  return wide ? result : builder.toSingle(result);
+  Term result = copysign(wide ? angle : builder.toSingle(angle), y);
+  return select(isNaN(x) | isNaN(y), std::numeric_limits<double>::quiet_NaN(), result);
 }
 
 /// One step of the long division: removes up to 50 bits of the quotient a / b.
