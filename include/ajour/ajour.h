@@ -281,12 +281,12 @@ typedef enum ajour_profile_format {
   AJOUR_PROFILE_TRACE_JSON = 2,  /* the last run in the trace-event format that trace viewers open */
 } ajour_profile_format;
 
-/* Writes the profile to a file. Errors: IO, INVALID_ARGUMENT. */
-AJOUR_API ajour_status_code ajour_session_write_profile(const ajour_session *session, ajour_profile_format format,
+/* Writes the profile to a file; `format` is an ajour_profile_format. Errors: IO, INVALID_ARGUMENT. */
+AJOUR_API ajour_status_code ajour_session_write_profile(const ajour_session *session, int format,
                                                         const char *path);
 /* The same into memory: at most `capacity` bytes with a final zero. Returns the length of the whole
  * text without the zero, so that a first call with capacity 0 tells how much is needed. */
-AJOUR_API size_t ajour_session_format_profile(const ajour_session *session, ajour_profile_format format, char *text,
+AJOUR_API size_t ajour_session_format_profile(const ajour_session *session, int format, char *text,
                                               size_t capacity);
 
 typedef struct ajour_observed_result {

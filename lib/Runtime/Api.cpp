@@ -429,17 +429,17 @@ ajour_status_code ajour_session_profile(const ajour_session *session, uint32_t d
   return giveResult(entry, result);
 }
 
-size_t ajour_session_format_profile(const ajour_session *session, ajour_profile_format format, char *text,
+size_t ajour_session_format_profile(const ajour_session *session, int format, char *text,
                                     size_t capacity) {
   return session ? formatProfile(*session, format, text, capacity) : 0;
 }
 
-ajour_status_code ajour_session_write_profile(const ajour_session *session, ajour_profile_format format,
+ajour_status_code ajour_session_write_profile(const ajour_session *session, int format,
                                               const char *path) {
   NEED(session);
   NEED(path);
   if (format != AJOUR_PROFILE_TEXT && format != AJOUR_PROFILE_TRACE_JSON)
-    return fail(AJOUR_INVALID_ARGUMENT, "unknown profile format %d", (int)format);
+    return fail(AJOUR_INVALID_ARGUMENT, "unknown profile format %d", format);
   size_t length = formatProfile(*session, format, nullptr, 0);
   Array<char> text;
   if (!text.reset(length + 1))

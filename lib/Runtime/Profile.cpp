@@ -108,7 +108,7 @@ static void formatTrace(const ajour_session &session, Text &text) {
   text.add("\n]}\n");
 }
 
-size_t formatProfile(const ajour_session &session, ajour_profile_format format, char *text, size_t capacity) {
+size_t formatProfile(const ajour_session &session, int format, char *text, size_t capacity) {
   Text out(text, capacity);
   if (format == AJOUR_PROFILE_TRACE_JSON)
     formatTrace(session, out);

@@ -187,7 +187,7 @@ ajour_status_code setInputShape(ajour_session &session, uint32_t index, const in
   if (input.hasShape && rank == sizeOf(session.model->description->inputs()->Get(index)->shape()) &&
       (rank == 0 || std::memcmp(input.dims, shape, rank * sizeof(int64_t)) == 0))
     return AJOUR_OK;
-  uint64_t bytes;
+  uint64_t bytes = 0;
   TRY(checkShape(session, index, shape, rank, bytes));
   TRY(holdInput(session, index, bytes));
   for (uint32_t d = 0; d < rank; ++d)

@@ -67,7 +67,7 @@ uint64_t profileValue(const ajour_session &session, const artifact::Expr *expr);
 uint64_t operandBytes(const ajour_session &session, uint32_t dispatch);
 
 /// Formats the profile; see ajour_session_format_profile.
-size_t formatProfile(const ajour_session &session, ajour_profile_format format, char *text, size_t capacity);
+size_t formatProfile(const ajour_session &session, int format, char *text, size_t capacity);
 
 } // namespace ajour::runtime
 

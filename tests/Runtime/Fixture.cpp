@@ -5,7 +5,7 @@
 #include <sstream>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__) || (defined(__has_feature) && __has_feature(address_sanitizer))
+#ifdef AJOUR_TEST_ASAN
 // Hostile files ask for memory that does not exist; the runtime must see malloc fail.
 extern "C" const char *__asan_default_options() { return "allocator_may_return_null=1"; }
 #endif

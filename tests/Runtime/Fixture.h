@@ -15,6 +15,14 @@
 #include "ajour/Runtime/ArtifactWriter.h"
 #include "ajour/ajour.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#define AJOUR_TEST_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define AJOUR_TEST_ASAN 1
+#endif
+#endif
+
 namespace ajour::test {
 
 #if defined(__aarch64__)

@@ -7,7 +7,7 @@
 using namespace ajour;
 using namespace ajour::test;
 
-static std::string format(ajour_session *session, ajour_profile_format format) {
+static std::string format(ajour_session *session, int format) {
   size_t length = ajour_session_format_profile(session, format, nullptr, 0);
   std::string text(length + 1, '#');
   EXPECT_EQ(ajour_session_format_profile(session, format, text.data(), text.size()), length);
@@ -50,7 +50,7 @@ TEST(Profile, CountsAndNames) {
   unlink(path.c_str());
   EXPECT_STATUS(ajour_session_write_profile(session.handle, AJOUR_PROFILE_TEXT, "/no/such/dir/p"), AJOUR_IO,
                 "/no/such/dir/p: cannot write the profile");
-  EXPECT_STATUS(ajour_session_write_profile(session.handle, (ajour_profile_format)9, "p"), AJOUR_INVALID_ARGUMENT,
+  EXPECT_STATUS(ajour_session_write_profile(session.handle, 9, "p"), AJOUR_INVALID_ARGUMENT,
                 "unknown profile format 9");
   ASSERT_DONE(ajour_session_set_profile(session.handle, 1));
   ajour_session_profile(session.handle, 0, &entry);
