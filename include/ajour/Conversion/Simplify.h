@@ -1,0 +1,70 @@
+//===- Simplify.h - passes over nn before dispatches ----------*- C++ -*-===//
+//
+// They make a function of nn operations cheaper without changing what it means. Unless a pass says
+// otherwise, results stay bit for bit the same.
+//
+//===----------------------------------------------------------------------===//
+#ifndef AJOUR_CONVERSION_SIMPLIFY_H
+#define AJOUR_CONVERSION_SIMPLIFY_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ajour {
+
+struct FoldOptions {
+  /// Also fold dequantisations of constants; off while they still tell how a weight is quantised.
+  bool foldDequantize = false;
+};
+
+/// `nn-fold`: constants are computed, common subexpressions and dead operations removed, identities and
+/// chains of data movement combined. Exact.
+std::unique_ptr<mlir::Pass> createFoldPass(const FoldOptions &options = {});
+
+/// `nn-fold-affine`: multiplication and addition of constants per channel go into the filter and bias of
+/// the convolution or matrix product beside them (batch normalisation), explicit padding into its
+/// padding. Floating point results change by rounding only.
+std::unique_ptr<mlir::Pass> createFoldAffinePass();
+
+/// `nn-integer`: dequantise - compute - quantise becomes integer arithmetic, and quantisation moves through
+/// data movement so that the stored tensors are the quantised ones. A product's result is within one step of the
+/// floating point meaning; everything else is exact. A product that must stay in floating point although an
+/// operand is quantised gets a remark that says why.
+std::unique_ptr<mlir::Pass> createIntegerPass();
+
+/// `nn-layout`: chooses for each layout-free operation the order of dimensions in which it is computed so
+/// that the fewest bytes are transposed. Exact but for the order in which reductions over several axes add.
+std::unique_ptr<mlir::Pass> createLayoutPass();
+
+/// `nn-matmul-shape`: batch dimensions that only the left operand has become rows. Exact.
+std::unique_ptr<mlir::Pass> createMatmulShapePass();
+
+struct SimplifyOptions {
+  /// Run only this many of simplifyStages(), to find the one that changes a result; -1: all.
+  int stages = -1;
+};
+
+/// The names of the pipeline's stages, in order.
+const std::vector<std::string> &simplifyStages();
+
+/// Adds the passes above to a pass manager over a module, in order.
+void buildSimplifyPipeline(mlir::OpPassManager &manager, const SimplifyOptions &options = {});
+
+/// What data movement a function still pays for. A reshape never moves data: tensors are row-major.
+struct LayoutReport {
+  int64_t transposes = 0;       ///< transposes that move data, those at the border aside
+  int64_t transposeBytes = 0;   ///< bytes that they write
+  int64_t borderTransposes = 0; ///< transposes next to an input or output of the model (the user's layout)
+  int64_t borderBytes = 0;
+  int64_t reshapes = 0; ///< reshapes; they cost nothing by themselves
+};
+LayoutReport countLayoutOps(mlir::func::FuncOp function);
+
+} // namespace ajour
+
+#endif
