@@ -97,8 +97,8 @@ static ajour_status_code holdMemory(ajour_session &session) {
     if (total > session.arena.size() || !session.arena.data())
       if (!session.arena.reset(total))
         return noMemory(session, "intermediates and outputs", total);
-    std::memcpy(session.plannedSizes.data(), session.current.sizes.data(),
-                session.plannedSizes.size() * sizeof(uint64_t));
+    for (size_t i = 0; i < session.plannedSizes.size(); ++i)
+      session.plannedSizes[i] = session.current.sizes[i];
     session.planned = true;
   }
   if (scratchBytes > session.scratch.size() || !session.scratch.data())

@@ -156,6 +156,20 @@ TEST(Session, HugeShapes) {
   ASSERT_DONE(ajour_session_run(session.handle));
 }
 
+// A model of nothing at all is legal.
+TEST(Session, EmptyModel) {
+  TestModel model = makeAffine();
+  model.description.symbols.clear();
+  model.description.inputs.clear();
+  model.description.outputs.clear();
+  model.program().buffers.clear();
+  model.program().dispatches.clear();
+  Loaded loaded = loadBytes(model.bytes());
+  ASSERT_EQ(loaded.status, AJOUR_OK) << loaded.message;
+  Session session(loaded.model, 2);
+  ASSERT_DONE(ajour_session_run(session.handle));
+}
+
 // Sizes at smaller shapes may be larger than at the bound: the plan is made anew.
 TEST(Session, SizesThatGrowWhenTheShapeShrinks) {
   TestModel model = makeAffine();
