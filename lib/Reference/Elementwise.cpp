@@ -542,7 +542,7 @@ LogicalResult evaluate(DequantizeOp op, Evaluation &e) {
   return success();
 }
 
-/// (2 a b) / 2^32 rounded to nearest, halves away from zero, saturated.
+/// (2 a b) / 2^32 rounded to nearest, halves upwards, saturated.
 static int32_t doublingHighProduct(int32_t a, int32_t b) {
   if (a == b && a == std::numeric_limits<int32_t>::min())
     return std::numeric_limits<int32_t>::max();
