@@ -57,11 +57,11 @@ public:
 
   Value create(PatternRewriter &rewriter) {
     Location loc = fuse(lhs.getLoc(), op->getLoc());
-    Operation *product = rewriter.clone(*op);
-    product->setLoc(loc);
     SmallVector<Value> operands{lhs.getInput(), rhs.getInput()};
     if (hasIntegerBias)
       operands.push_back(makeI32(rewriter, op->getLoc(), {outputs}, bias));
+    Operation *product = rewriter.clone(*op);
+    product->setLoc(loc);
     product->setOperands(operands);
     int32_t lhsZero = lhs.getZeroPoints()[0];
     SmallVector<int32_t> rhsZeros;
