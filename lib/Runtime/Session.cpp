@@ -162,14 +162,14 @@ static ajour_status_code checkShape(ajour_session &session, uint32_t index, cons
                   name, symbol.dim(), textOf(symbol.name()), (long long)value, (long long)symbol.min(),
                   symbol.max() >= 0 ? (long long)symbol.max() : (long long)maxExprValue,
                   symbol.max() >= 0 ? "" : " (no bound)");
-    session.symbols[s] = value;
+    session.trialSymbols[s] = value;
   }
   bytes = ajour_element_size(tensor.element_type());
   for (uint32_t d = 0; d < rank; ++d) {
     int64_t expected = shape[d];
     const char *wrong = shape[d] < 0 || shape[d] > maxExprValue ? "is negative or too large" : nullptr;
     if (!wrong && dependsOnlyOn(model, tensor.shape()->Get(d), index))
-      wrong = evaluateExpr(tensor.shape()->Get(d), session.symbols.data(), expected);
+      wrong = evaluateExpr(tensor.shape()->Get(d), session.trialSymbols.data(), expected);
     if (!wrong && __builtin_mul_overflow(bytes, static_cast<uint64_t>(shape[d]), &bytes))
       wrong = "makes the tensor too large";
     if (wrong)
@@ -231,6 +231,7 @@ ajour_status_code initSession(ajour_session &session, ajour_model *model, const 
   uint32_t dispatches = static_cast<uint32_t>(model->dispatches.size());
   TRY(initLayout(*model, session.current));
   if (!session.inputs.reset(sizeOf(model->description->inputs())) || !session.symbols.reset(model->symbolCount()) ||
+      !session.trialSymbols.reset(model->symbolCount()) ||
       !session.plannedSizes.reset(model->bufferCount()) || !session.pointers.reset(model->bufferCount()) ||
       !session.operands.reset(model->operandCount) || !session.profile.reset(dispatches) ||
       !session.observed.reset(model->maxResults))

@@ -35,6 +35,7 @@ struct ajour_session {
 
   ajour::runtime::Array<ajour::runtime::SessionInput> inputs;
   ajour::runtime::Array<int64_t> symbols;
+  ajour::runtime::Array<int64_t> trialSymbols; ///< of a shape that may yet be refused
   ajour::runtime::Layout current; ///< sizes and work at the present shapes; offsets of the plan
   ajour::runtime::Array<uint64_t> plannedSizes;
   bool planned = false;

@@ -80,6 +80,19 @@ TEST(Session, ShapesAreRefused) {
   EXPECT_STATUS(ajour_session_output(session.handle, 1, &view), AJOUR_INVALID_ARGUMENT, "there is no output 1");
 }
 
+// A refused shape changes nothing: the session goes on with the shapes that it had.
+TEST(Session, RefusedShapesLeaveNoTrace) {
+  Loaded loaded = loadBytes(makeAffine(1, -1).bytes());
+  Session session(loaded.model);
+  std::vector<float> x = ramp(3, 1, 1);
+  ASSERT_DONE(session.set(0, x, {3, 4}));
+  ASSERT_DONE(session.set(1, x, {3, 4}));
+  int64_t wrong[] = {50, 5};
+  EXPECT_STATUS(ajour_session_set_input_shape(session.handle, 0, wrong, 2), AJOUR_SHAPE, "dimension 1 is 5, expected 4");
+  ASSERT_DONE(ajour_session_run(session.handle));
+  EXPECT_EQ(session.output(), affine(x, x));
+}
+
 TEST(Session, UnboundedNeedsShapesFirst) {
   Loaded loaded = loadBytes(makeAffine(0, -1).bytes());
   Session session(loaded.model);
