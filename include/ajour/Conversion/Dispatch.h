@@ -1,0 +1,71 @@
+//===- Dispatch.h - from nn operations to compiled dispatches -*- C++ -*-===//
+#ifndef AJOUR_CONVERSION_DISPATCH_H
+#define AJOUR_CONVERSION_DISPATCH_H
+
+#include "ajour/ABI/CpuFeatures.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinOps.h"
+
+#include <string>
+#include <vector>
+
+namespace ajour {
+
+/// Groups the nn operations of `main` into dispatches: each becomes a private function of nn operations
+/// and an exec.dispatch that calls it; functions with equal bodies are shared. Afterwards main holds
+/// constants, exec.dispatch, exec.alias and the return. Arguments of such a function that are constants of
+/// main carry the attribute `exec.constant`.
+mlir::LogicalResult formDispatches(mlir::ModuleOp module);
+
+/// How the bytes of a constant operand are made from the callee's constant arguments.
+struct PackSpec {
+  enum Kind {
+    GemmF32,     ///< panels of a weight matrix
+    Gemm8,       ///< the same for 8-bit weights (made signed)
+    DepthwiseF32,
+    Depthwise8,
+    GemmBias,    ///< i32 [n]: bias with the zero points folded in
+    DepthwiseBias,
+  } kind;
+  unsigned weights = 0; ///< argument number
+  int bias = -1;        ///< argument number, -1: none
+  int64_t k = 0, n = 0; ///< of the product; depthwise: n channels
+  bool transposed = true; ///< weights are [n][k] (else [k][n])
+  int64_t kh = 0, kw = 0; ///< depthwise window; weights are [n][kh][kw]
+  int64_t nr = 0, kr = 0;
+  int32_t lhsZeroPoint = 0; ///< as the kernel sees the lhs (after its sign is changed)
+  llvm::SmallVector<int32_t> rhsZeroPoints; ///< of the signed weights; one or n
+};
+
+/// One operand of a compiled dispatch, in the order of its ABI function.
+struct OperandSpec {
+  enum Kind { Argument, Result, Packed } kind;
+  unsigned index = 0; ///< argument or result number of the callee; Packed: position in `packs`
+};
+
+/// What lowering one callee for one CPU level made.
+struct LoweredDispatch {
+  std::string symbol;
+  std::vector<OperandSpec> operands;
+  std::vector<PackSpec> packs;
+  mlir::AffineExpr work;         ///< number of work items
+  mlir::AffineExpr scratchBytes; ///< per thread
+};
+
+/// Writes the code of a callee for a level into `destination` (functions with the signature of
+/// ajour_dispatch_fn in the scf, arith, math, func and llvm dialects). `symbolCount` is the number of the
+/// model's symbolic dimensions.
+mlir::FailureOr<LoweredDispatch> lowerDispatch(mlir::func::FuncOp callee, ajour_cpu_level level,
+                                               unsigned symbolCount, mlir::ModuleOp destination);
+
+/// The bytes of a packed operand. `constants` holds the callee's arguments that are constants (others null).
+std::vector<char> packOperand(const PackSpec &spec, llvm::ArrayRef<mlir::ElementsAttr> constants);
+
+/// Multiply-accumulates of a callee, for profiles and reports.
+mlir::AffineExpr countMacs(mlir::func::FuncOp callee);
+
+} // namespace ajour
+
+#endif

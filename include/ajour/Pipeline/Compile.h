@@ -1,0 +1,57 @@
+//===- Compile.h - the whole compiler -------------------------*- C++ -*-===//
+//
+// The one place that orders what happens between a model file and an artifact.
+//
+//===----------------------------------------------------------------------===//
+#ifndef AJOUR_PIPELINE_COMPILE_H
+#define AJOUR_PIPELINE_COMPILE_H
+
+#include "ajour/ABI/CpuFeatures.h"
+#include "ajour/Import/Import.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace ajour {
+
+struct CompileOptions {
+  ImportOptions import;
+  /// CPU levels to make code for; empty: all of the machine's architecture.
+  std::vector<ajour_cpu_level> levels;
+  /// 0 to 3. 0 also leaves out the simplification of the model.
+  unsigned optimization = 3;
+  /// Stages of simplification to run (ajour/Conversion/Simplify.h); -1: all.
+  int simplifyStages = -1;
+  std::function<void(const char *phase, int64_t done, int64_t total)> progress;
+};
+
+/// A fresh context that knows every dialect of the compiler.
+std::unique_ptr<mlir::MLIRContext> makeContext();
+
+/// Simplifies an imported module in place, as far as `stages` says.
+mlir::LogicalResult simplify(mlir::ModuleOp module, int stages = -1);
+
+/// Forms dispatches in a simplified module (what `--emit=mlir` shows afterwards).
+mlir::LogicalResult lowerToExec(mlir::ModuleOp module);
+
+/// Makes code and weights for every level and writes the artifact. `module` has been through lowerToExec.
+mlir::LogicalResult writeModule(mlir::ModuleOp module, const std::string &path, const CompileOptions &options);
+
+/// Assembly of the dispatches for one level.
+mlir::FailureOr<std::string> emitAssembly(mlir::ModuleOp module, ajour_cpu_level level, const CompileOptions &options);
+
+/// All of the above. On failure there is no file at `outputPath`, and the context has had the diagnostics.
+mlir::LogicalResult compileModel(mlir::MLIRContext *context, const std::string &modelPath,
+                                 const std::string &outputPath, const CompileOptions &options);
+
+/// The same from an imported module, which is consumed.
+mlir::LogicalResult compileModule(mlir::ModuleOp module, const std::string &outputPath,
+                                  const CompileOptions &options);
+
+} // namespace ajour
+
+#endif

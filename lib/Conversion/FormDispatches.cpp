@@ -1,0 +1,369 @@
+//===- FormDispatches.cpp - which operations run together -------------------------------===//
+//
+// A dispatch has at most one root (an operation with loops of its own), the element-wise operations after it
+// over the same index space (its epilogue), and the operations before it that can be computed where they
+// are read. A group has one live result, so groups cannot depend on each other in a circle.
+//
+//===----------------------------------------------------------------------===//
+#include "Loops/Emitter.h"
+#include "ajour/Conversion/Dispatch.h"
+#include "ajour/Dialect/Exec/Exec.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using ajour::loops::Emitter;
+
+namespace ajour {
+
+namespace {
+
+/// The most operations that follow a root in one dispatch.
+constexpr size_t maxEpilogue = 32;
+
+bool isConstant(Operation *op) { return isa<nn::ConstantOp>(op); }
+bool isPointwise(Operation *op) { return Emitter::isPointwise(op) && !isConstant(op); }
+bool isMovement(Operation *op) { return Emitter::isMovement(op); }
+/// Changes only how an index is written; worth computing again for each reader.
+bool isView(Operation *op) { return isa<nn::TransposeOp, nn::ReshapeOp, nn::BroadcastOp, nn::SliceOp>(op); }
+bool isRoot(Operation *op) { return !Emitter::isPointwise(op) && !isa<func::ReturnOp>(op); }
+
+/// Costs far more than reading a stored value.
+bool isExpensive(Operation *op) {
+  if (auto unary = dyn_cast<nn::UnaryOp>(op)) {
+    switch (unary.getKind()) {
+    case nn::UnaryKind::neg:
+    case nn::UnaryKind::abs:
+    case nn::UnaryKind::relu:
+    case nn::UnaryKind::square:
+    case nn::UnaryKind::logical_not:
+    case nn::UnaryKind::bitwise_not:
+    case nn::UnaryKind::leaky_relu:
+      return false;
+    default:
+      return true;
+    }
+  }
+  if (auto binary = dyn_cast<nn::BinaryOp>(op))
+    return binary.getKind() == nn::BinaryKind::div || binary.getKind() == nn::BinaryKind::pow;
+  return isa<nn::QuantizeOp, nn::RequantizeOp, nn::ResizeOp, nn::GridSampleOp, nn::ConcatOp>(op);
+}
+
+struct Group {
+  llvm::SetVector<Operation *> members;
+  Operation *root = nullptr;
+};
+
+class Former {
+public:
+  explicit Former(ModuleOp module) : module(module), main(module.lookupSymbol<func::FuncOp>("main")) {}
+
+  LogicalResult run();
+
+private:
+  void cloneViews();
+  void copyReturnedOperands();
+  void growEpilogue(Group &group);
+  void assignRest();
+  bool acceptsProducer(Operation *user, Operation *producer);
+  bool becomesAlias(nn::ReshapeOp reshape);
+  void outline(Group &group);
+  std::string kindOf(const Group &group);
+
+  Group *groupOf(Operation *op) { return groups.lookup(op); }
+  void add(Group &group, Operation *op) {
+    group.members.insert(op);
+    groups[op] = &group;
+  }
+
+  ModuleOp module;
+  func::FuncOp main;
+  std::vector<std::unique_ptr<Group>> all;
+  llvm::DenseMap<Operation *, Group *> groups;
+  llvm::StringMap<std::string> callees; // body text -> symbol
+  unsigned counter = 0;
+};
+
+/// Views that several operations read are repeated for each that can look through them.
+void Former::cloneViews() {
+  SmallVector<Operation *> views;
+  main.walk([&](Operation *op) {
+    if (isView(op))
+      views.push_back(op);
+  });
+  // Later views first, so that a chain of views is repeated as a whole.
+  for (Operation *op : llvm::reverse(views)) {
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : op->getResult(0).getUses())
+      uses.push_back(&use);
+    if (uses.size() < 2)
+      continue;
+    for (OpOperand *use : ArrayRef(uses).drop_front()) {
+      if (!isPointwise(use->getOwner()))
+        continue;
+      OpBuilder b(op);
+      use->set(b.clone(*op)->getResult(0));
+    }
+  }
+}
+
+/// Every returned value must be the result of a dispatch of its own.
+void Former::copyReturnedOperands() {
+  auto ret = cast<func::ReturnOp>(main.getBody().front().getTerminator());
+  llvm::DenseSet<Value> seen;
+  for (OpOperand &operand : ret->getOpOperands()) {
+    Value value = operand.get(), origin = value;
+    while (auto reshape = origin.getDefiningOp<nn::ReshapeOp>())
+      origin = reshape.getInput();
+    Operation *op = origin.getDefiningOp();
+    if (op && !isConstant(op) && seen.insert(origin).second)
+      continue;
+    OpBuilder b(ret);
+    // A slice of everything is a copy; canonicalisation has already run.
+    auto type = cast<RankedTensorType>(value.getType());
+    SmallVector<int64_t> starts(type.getRank(), 0), steps(type.getRank(), 1);
+    operand.set(nn::SliceOp::create(b, value.getLoc(), type, value, starts, steps));
+  }
+}
+
+void Former::growEpilogue(Group &group) {
+  if (group.root->getNumResults() != 1 || isa<nn::ScatterElementsOp, nn::ScatterNDOp>(group.root))
+    return;
+  nn::Dims dims = nn::getDims(group.root->getResult(0));
+  llvm::SetVector<Operation *> tentative;
+  tentative.insert(group.root);
+  auto isInternal = [&](Value value) { return value.getDefiningOp() && tentative.contains(value.getDefiningOp()); };
+  for (Operation *op = group.root->getNextNode(); op && tentative.size() < maxEpilogue; op = op->getNextNode()) {
+    if (!llvm::any_of(op->getOperands(), isInternal))
+      continue;
+    bool eligible = isPointwise(op) && !isMovement(op) && !isa<nn::ResizeOp, nn::GridSampleOp>(op) && !groupOf(op) &&
+                    nn::getDims(op->getResult(0)) == dims;
+    // Every internal operand must be read element for element.
+    for (Value operand : op->getOperands())
+      eligible &= !isInternal(operand) || nn::getDims(operand) == dims;
+    if (auto lookup = dyn_cast<nn::LookupOp>(op))
+      eligible &= !isInternal(lookup.getTable());
+    if (!eligible)
+      return;
+    tentative.insert(op);
+    // One live value, the newest: the group may end here.
+    bool closed = true;
+    for (Operation *member : tentative)
+      for (Operation *user : member->getUsers())
+        closed &= member == op || tentative.contains(user);
+    if (closed)
+      for (Operation *member : tentative)
+        if (!group.members.contains(member))
+          add(group, member);
+  }
+}
+
+/// Whether `user` (a member of a group) can compute `producer` where it reads it.
+bool Former::acceptsProducer(Operation *user, Operation *producer) {
+  if (isRoot(user)) {
+    if (isa<nn::ReduceOp, nn::SoftmaxOp, nn::LayerNormOp, nn::CumsumOp>(user))
+      return !isa<nn::PadOp, nn::ConcatOp>(producer) || !isExpensive(producer);
+    return false;
+  }
+  if (isExpensive(producer) || isa<nn::PadOp>(producer)) {
+    // Not where each value is read many times.
+    auto own = nn::numElements(nn::getDims(producer->getResult(0)), producer->getContext());
+    auto read = nn::numElements(nn::getDims(user->getResult(0)), producer->getContext());
+    if (own != read)
+      return false;
+  }
+  if (isa<nn::ConcatOp>(producer))
+    return false;
+  // Resampling reads several neighbours; gathers and concatenations read their operand once.
+  if (isa<nn::ResizeOp, nn::GridSampleOp>(user))
+    return isView(producer);
+  return true;
+}
+
+/// A reshape is the same buffer under another name, unless it stands among other data movement.
+bool Former::becomesAlias(nn::ReshapeOp reshape) {
+  bool readInPlace = llvm::all_of(reshape->getUsers(), [&](Operation *user) {
+    return isPointwise(user) && isMovement(user) && !isa<nn::ReshapeOp>(user);
+  });
+  Operation *producer = reshape.getInput().getDefiningOp();
+  bool afterMovement = producer && isMovement(producer) && !groupOf(producer) && producer->hasOneUse() &&
+                       !isa<nn::PadOp, nn::ConcatOp>(producer);
+  bool usersPointwise = llvm::all_of(reshape->getUsers(), [](Operation *user) { return isPointwise(user); });
+  return !(afterMovement && (readInPlace || usersPointwise));
+}
+
+void Former::assignRest() {
+  SmallVector<Operation *> order;
+  for (Operation &op : main.getBody().front())
+    if (isPointwise(&op) && !groupOf(&op))
+      order.push_back(&op);
+  for (Operation *op : llvm::reverse(order)) {
+    if (auto reshape = dyn_cast<nn::ReshapeOp>(op); reshape && becomesAlias(reshape))
+      continue;
+    Group *target = nullptr;
+    bool inlined = !op->use_empty();
+    for (Operation *user : op->getUsers()) {
+      Group *group = groupOf(user);
+      inlined &= group && (!target || group == target) && acceptsProducer(user, op);
+      target = group;
+    }
+    if (!inlined) {
+      all.push_back(std::make_unique<Group>());
+      target = all.back().get();
+    }
+    add(*target, op);
+  }
+}
+
+std::string Former::kindOf(const Group &group) {
+  if (group.root) {
+    if (auto conv = dyn_cast<nn::ConvOp>(group.root)) {
+      auto channels = nn::getConstant(nn::getDims(conv.getInput()).back());
+      if (channels && int64_t(conv.getGroups()) == *channels && *channels > 1)
+        return "depthwise_conv";
+    }
+    return group.root->getName().stripDialect().str();
+  }
+  bool moves = llvm::all_of(group.members, [](Operation *op) { return isMovement(op); });
+  if (!moves)
+    return "elementwise";
+  for (Operation *op : group.members)
+    if (op->getName().stripDialect() != "reshape")
+      return op->getName().stripDialect().str();
+  return "copy";
+}
+
+void Former::outline(Group &group) {
+  SmallVector<Operation *> ordered(group.members.begin(), group.members.end());
+  llvm::sort(ordered, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  Operation *last = ordered.back();
+  llvm::SetVector<Value> inputs;
+  SmallVector<Operation *> cloned; // constants of one element are written into the code
+  SmallVector<Location> locations;
+  for (Operation *op : ordered) {
+    locations.push_back(op->getLoc());
+    for (Value operand : op->getOperands()) {
+      Operation *producer = operand.getDefiningOp();
+      if (producer && group.members.contains(producer))
+        continue;
+      auto type = cast<RankedTensorType>(operand.getType());
+      if (producer && isConstant(producer) && type.getNumElements() == 1 && isPointwise(op)) {
+        if (!llvm::is_contained(cloned, producer))
+          cloned.push_back(producer);
+        continue;
+      }
+      inputs.insert(operand);
+    }
+  }
+  SmallVector<Value> outputs(last->getResults());
+  MLIRContext *context = module.getContext();
+  OpBuilder b(context);
+  b.setInsertionPointToEnd(module.getBody());
+  Location loc = FusedLoc::get(context, locations);
+  SmallVector<Type> inputTypes, outputTypes;
+  for (Value input : inputs)
+    inputTypes.push_back(input.getType());
+  for (Value output : outputs)
+    outputTypes.push_back(output.getType());
+  std::string kind = kindOf(group);
+  auto callee = func::FuncOp::create(b, loc, "callee", FunctionType::get(context, inputTypes, outputTypes));
+  callee.setPrivate();
+  for (auto [i, input] : llvm::enumerate(inputs))
+    if (input.getDefiningOp() && isConstant(input.getDefiningOp()))
+      callee.setArgAttr(i, "exec.constant", b.getUnitAttr());
+  Block *entry = callee.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+  IRMapping mapping;
+  for (auto [input, argument] : llvm::zip_equal(inputs, entry->getArguments()))
+    mapping.map(input, argument);
+  for (Operation *op : cloned)
+    b.clone(*op, mapping);
+  for (Operation *op : ordered)
+    b.clone(*op, mapping);
+  SmallVector<Value> returned;
+  for (Value output : outputs)
+    returned.push_back(mapping.lookup(output));
+  func::ReturnOp::create(b, loc, returned);
+
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  callee->print(os, OpPrintingFlags().useLocalScope());
+  auto [known, isNew] = callees.try_emplace(text);
+  if (isNew) {
+    known->second = "d" + std::to_string(counter++) + "_" + kind;
+    callee.setName(known->second);
+  } else {
+    callee.erase();
+  }
+  b.setInsertionPoint(last);
+  auto dispatch = exec::DispatchOp::create(b, loc, outputTypes, FlatSymbolRefAttr::get(context, known->second),
+                                           b.getStringAttr(kind), inputs.getArrayRef());
+  for (auto [output, result] : llvm::zip_equal(outputs, dispatch.getOutputs()))
+    output.replaceAllUsesWith(result);
+  for (Operation *op : llvm::reverse(ordered))
+    op->erase();
+}
+
+LogicalResult Former::run() {
+  if (!main || main.isExternal() || !llvm::hasSingleElement(main.getBody()))
+    return module.emitError("a function `main` of one block is needed");
+  cloneViews();
+  copyReturnedOperands();
+  for (Operation &op : main.getBody().front()) {
+    if (!isRoot(&op) || groupOf(&op))
+      continue;
+    all.push_back(std::make_unique<Group>());
+    all.back()->root = &op;
+    add(*all.back(), &op);
+    growEpilogue(*all.back());
+  }
+  assignRest();
+  // Outlining moves nothing: a group stands where its last member stood, after all that it reads.
+  for (std::unique_ptr<Group> &group : all)
+    outline(*group);
+  SmallVector<nn::ReshapeOp> reshapes;
+  main.walk([&](nn::ReshapeOp reshape) { reshapes.push_back(reshape); });
+  for (nn::ReshapeOp reshape : reshapes) {
+    OpBuilder b(reshape);
+    auto alias = exec::AliasOp::create(b, reshape.getLoc(), reshape.getType(), reshape.getInput());
+    reshape.getResult().replaceAllUsesWith(alias.getResult());
+    reshape.erase();
+  }
+  SmallVector<Operation *> dead;
+  main.walk([&](nn::ConstantOp op) {
+    if (op->use_empty())
+      dead.push_back(op);
+  });
+  for (Operation *op : dead)
+    op->erase();
+  return success();
+}
+
+} // namespace
+
+LogicalResult formDispatches(ModuleOp module) { return Former(module).run(); }
+
+AffineExpr countMacs(func::FuncOp callee) {
+  MLIRContext *context = callee.getContext();
+  AffineExpr total = getAffineConstantExpr(0, context);
+  callee.walk([&](Operation *op) {
+    if (auto conv = dyn_cast<nn::ConvOp>(op)) {
+      auto filter = cast<RankedTensorType>(conv.getFilter().getType());
+      int64_t depth = filter.getNumElements() / std::max<int64_t>(filter.getDimSize(0), 1);
+      total = total + nn::numElements(nn::getDims(conv.getResult()), context) * depth;
+    } else if (auto conv = dyn_cast<nn::ConvTransposeOp>(op)) {
+      auto filter = cast<RankedTensorType>(conv.getFilter().getType());
+      auto perPixel = filter.getNumElements();
+      total = total + nn::numElements(ArrayRef(nn::getDims(conv.getInput())).drop_back(), context) * perPixel;
+    } else if (auto matmul = dyn_cast<nn::MatmulOp>(op)) {
+      nn::Dims lhs = nn::getDims(matmul.getLhs());
+      AffineExpr depth = matmul.getTransposeLhs() ? lhs[lhs.size() - 2] : lhs.back();
+      total = total + nn::numElements(nn::getDims(matmul.getResult()), context) * depth;
+    }
+  });
+  return total;
+}
+
+} // namespace ajour

@@ -1,0 +1,189 @@
+//===- Contractions.cpp - products in their general form ---------------------------===//
+//
+// What no micro-kernel serves: one element at a time with the reduction inside. Right for every shape and
+// element type; the forms that matter for speed are in Gemm.cpp and Depthwise.cpp.
+//
+//===----------------------------------------------------------------------===//
+#include "Lowering.h"
+
+using namespace mlir;
+
+namespace ajour::loops {
+
+static Type resultElement(Operation *op) { return Emitter::elementType(op->getResult(0)); }
+
+/// The type that products are added in.
+static Type accumulatorOf(Operation *op) {
+  Type type = resultElement(op);
+  return type.isF16() || type.isBF16() ? Float32Type::get(op->getContext()) : type;
+}
+
+Value DispatchLowering::rhsZeroPoint(ArrayRef<int32_t> zeroPoints, Value channel) {
+  if (zeroPoints.empty())
+    return e->i32(0);
+  if (llvm::all_equal(zeroPoints))
+    return e->i32(zeroPoints[0]);
+  return e->loadAt(e->table(zeroPoints), channel, e->b.getI32Type());
+}
+
+Value DispatchLowering::product(Value acc, Value lhs, Value rhs, Type lhsType, Type rhsType, int32_t lhsZeroPoint,
+                                Value rhsZero, Type accType) {
+  OpBuilder &b = e->b;
+  if (isa<FloatType>(accType)) {
+    auto flags = arith::FastMathFlags::reassoc | arith::FastMathFlags::contract;
+    Value term = arith::MulFOp::create(b, e->loc, e->convert(lhs, lhsType, accType), e->convert(rhs, rhsType, accType),
+                                       flags);
+    return arith::AddFOp::create(b, e->loc, acc, term, flags);
+  }
+  Value x = e->sub(e->convert(lhs, lhsType, accType), e->integer(accType, lhsZeroPoint));
+  Value w = e->sub(e->convert(rhs, rhsType, accType), e->convert(rhsZero, b.getI32Type(), accType));
+  return e->add(acc, e->mul(x, w));
+}
+
+void DispatchLowering::bindContraction(Operation *root) {
+  llvm::TypeSwitch<Operation *>(root)
+      .Case([&](nn::ConvOp op) {
+        e->bindElement(op.getResult(), [this, op](ArrayRef<Value> index) { return convElement(op, index); });
+      })
+      .Case([&](nn::ConvTransposeOp op) {
+        e->bindElement(op.getResult(), [this, op](ArrayRef<Value> index) { return convTransposeElement(op, index); });
+      })
+      .Case([&](nn::MatmulOp op) {
+        e->bindElement(op.getResult(), [this, op](ArrayRef<Value> index) { return matmulElement(op, index); });
+      })
+      .Default([](Operation *op) {
+        llvm::report_fatal_error(llvm::Twine("no code for ") + op->getName().getStringRef());
+      });
+}
+
+/// The sum over a window and the group's channels. `inputAt(dim, tap)` gives the input coordinate and whether
+/// it exists.
+static Value windowSum(Emitter &e, const nn::Dims &window, Value initial,
+                       function_ref<std::pair<Value, Value>(size_t, Value)> inputAt,
+                       function_ref<Value(ArrayRef<Value> taps, ArrayRef<Value> coordinates, Value carried)> channels) {
+  Index taps, coordinates;
+  std::function<Value(size_t, Value)> level = [&](size_t i, Value carried) -> Value {
+    if (i == window.size())
+      return channels(taps, coordinates, carried);
+    return e.reduce(e.i64(0), e.size(window[i]), {carried}, [&](Value tap, ArrayRef<Value> args) -> Index {
+      auto [coordinate, exists] = inputAt(i, tap);
+      Value next = e.ifElse(
+          exists,
+          [&]() -> Value {
+            taps.push_back(tap);
+            coordinates.push_back(coordinate);
+            Value inner = level(i + 1, args[0]);
+            taps.pop_back();
+            coordinates.pop_back();
+            return inner;
+          },
+          [&] { return args[0]; });
+      return {next};
+    })[0];
+  };
+  return level(0, initial);
+}
+
+/// acc + bias in the result's type.
+static Value addBias(Emitter &e, Value acc, Value bias, Value channel, Type accType, Type result) {
+  if (bias) {
+    Value value = e.convert(e.element(bias, {channel}), Emitter::elementType(bias), accType);
+    acc = isa<FloatType>(accType) ? arith::AddFOp::create(e.b, e.loc, acc, value).getResult() : e.add(acc, value);
+  }
+  return e.convert(acc, accType, result);
+}
+
+Value DispatchLowering::convElement(nn::ConvOp op, ArrayRef<Value> index) {
+  nn::Dims in = nn::getDims(op.getInput()), filter = nn::getDims(op.getFilter());
+  nn::Dims window(filter.begin() + 1, filter.end() - 1);
+  Type acc = accumulatorOf(op), lhsType = Emitter::elementType(op.getInput()),
+       rhsType = Emitter::elementType(op.getFilter());
+  Value o = index.back();
+  int64_t groups = op.getGroups();
+  Value perGroup = e->size(filter.back());
+  Value firstChannel =
+      groups == 1 ? e->i64(0) : e->mul(e->div(o, e->i64(*nn::getConstant(filter[0]) / groups)), perGroup);
+  Value zero = rhsZeroPoint(op.getRhsZeroPoints(), o);
+  Value sum = windowSum(
+      *e, window, e->constant(acc, 0),
+      [&](size_t i, Value tap) -> std::pair<Value, Value> {
+        Value x = e->add(e->sub(e->mul(index[i + 1], e->i64(op.getStrides()[i])), e->i64(op.getPadsLow()[i])),
+                         e->mul(tap, e->i64(op.getDilations()[i])));
+        return {x, e->inRange(x, e->size(in[i + 1]))};
+      },
+      [&](ArrayRef<Value> taps, ArrayRef<Value> coordinates, Value carried) {
+        return e->reduce(e->i64(0), perGroup, {carried}, [&](Value c, ArrayRef<Value> args) -> Index {
+          Index x = {index[0]}, w = {o};
+          x.append(coordinates.begin(), coordinates.end());
+          x.push_back(e->add(firstChannel, c));
+          w.append(taps.begin(), taps.end());
+          w.push_back(c);
+          return {product(args[0], e->element(op.getInput(), x), e->element(op.getFilter(), w), lhsType, rhsType,
+                          op.getLhsZeroPoint(), zero, acc)};
+        })[0];
+      });
+  return addBias(*e, sum, op.getBias(), o, acc, resultElement(op));
+}
+
+Value DispatchLowering::convTransposeElement(nn::ConvTransposeOp op, ArrayRef<Value> index) {
+  nn::Dims in = nn::getDims(op.getInput()), filter = nn::getDims(op.getFilter());
+  nn::Dims window(filter.begin() + 1, filter.end() - 1);
+  Type acc = accumulatorOf(op), lhsType = Emitter::elementType(op.getInput()),
+       rhsType = Emitter::elementType(op.getFilter());
+  Value o = index.back();
+  int64_t groups = op.getGroups();
+  Value perGroup = e->size(filter.back());
+  Value firstChannel =
+      groups == 1 ? e->i64(0) : e->mul(e->div(o, e->i64(*nn::getConstant(filter[0]) / groups)), perGroup);
+  Value zero = rhsZeroPoint(op.getRhsZeroPoints(), o);
+  Value sum = windowSum(
+      *e, window, e->constant(acc, 0),
+      [&](size_t i, Value tap) -> std::pair<Value, Value> {
+        // stride * x + dilation * tap - low = y
+        Value scaled = e->sub(e->add(index[i + 1], e->i64(op.getPadsLow()[i])), e->mul(tap, e->i64(op.getDilations()[i])));
+        int64_t stride = op.getStrides()[i];
+        if (stride == 1)
+          return {scaled, e->inRange(scaled, e->size(in[i + 1]))};
+        Value isWhole = e->compare(arith::CmpIPredicate::eq, e->rem(scaled, e->i64(stride)), e->i64(0));
+        Value notNegative = e->compare(arith::CmpIPredicate::sge, scaled, e->i64(0));
+        Value x = e->div(scaled, e->i64(stride));
+        return {x, e->logicalAnd(e->logicalAnd(notNegative, isWhole), e->inRange(x, e->size(in[i + 1])))};
+      },
+      [&](ArrayRef<Value> taps, ArrayRef<Value> coordinates, Value carried) {
+        return e->reduce(e->i64(0), perGroup, {carried}, [&](Value c, ArrayRef<Value> args) -> Index {
+          Index x = {index[0]}, w = {o};
+          x.append(coordinates.begin(), coordinates.end());
+          x.push_back(e->add(firstChannel, c));
+          w.append(taps.begin(), taps.end());
+          w.push_back(c);
+          return {product(args[0], e->element(op.getInput(), x), e->element(op.getFilter(), w), lhsType, rhsType,
+                          op.getLhsZeroPoint(), zero, acc)};
+        })[0];
+      });
+  return addBias(*e, sum, op.getBias(), o, acc, resultElement(op));
+}
+
+Value DispatchLowering::matmulElement(nn::MatmulOp op, ArrayRef<Value> index) {
+  nn::Dims lhs = nn::getDims(op.getLhs()), rhs = nn::getDims(op.getRhs());
+  Type acc = accumulatorOf(op), lhsType = Emitter::elementType(op.getLhs()), rhsType = Emitter::elementType(op.getRhs());
+  Value m = index[index.size() - 2], n = index.back();
+  Value zero = rhsZeroPoint(op.getRhsZeroPoints(), n);
+  auto position = [&](const nn::Dims &dims, Value row, Value column) {
+    Index own;
+    for (size_t i = 0; i + 2 < dims.size(); ++i)
+      own.push_back(nn::getConstant(dims[i]) == 1 ? e->i64(0) : index[index.size() - dims.size() + i]);
+    own.push_back(row);
+    own.push_back(column);
+    return own;
+  };
+  Value sum = e->reduce(e->i64(0), e->size(op.getTransposeLhs() ? lhs[lhs.size() - 2] : lhs.back()),
+                        {e->constant(acc, 0)}, [&](Value k, ArrayRef<Value> carried) -> Index {
+                          Index l = op.getTransposeLhs() ? position(lhs, k, m) : position(lhs, m, k);
+                          Index r = op.getTransposeRhs() ? position(rhs, n, k) : position(rhs, k, n);
+                          return {product(carried[0], e->element(op.getLhs(), l), e->element(op.getRhs(), r), lhsType,
+                                          rhsType, op.getLhsZeroPoint(), zero, acc)};
+                        })[0];
+  return addBias(*e, sum, op.getBias(), n, acc, resultElement(op));
+}
+
+} // namespace ajour::loops

@@ -1,0 +1,310 @@
+//===- Gemm.cpp - products by micro-kernel ---------------------------------------------===//
+//
+// A convolution is the product of its output pixels' patches with the filter matrix. Rows are taken in
+// blocks that stay in the second-level cache; each block meets one packed panel after the other, over the
+// whole depth, so that accumulators never leave their tile before the epilogue.
+//
+//===----------------------------------------------------------------------===//
+#include "Lowering.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace ajour::loops {
+
+/// Bytes of lhs rows that one work item works on.
+static int64_t blockBudget(ajour_cpu_level level) { return level >= AJOUR_LEVEL_neon ? 128 << 10 : 512 << 10; }
+/// Work items that a dispatch should have, so that threads share it evenly.
+static constexpr int64_t wantedItems = 16;
+
+static std::optional<int64_t> known(AffineExpr expr) {
+  return nn::getConstant(simplifyAffineExpr(expr, 0, 64));
+}
+
+//===----------------------------------------------------------------------===//
+// Planning
+//===----------------------------------------------------------------------===//
+
+/// Whether the arguments' element types and zero points fit an 8-bit kernel, and what they become.
+bool DispatchLowering::planZeroPoints(GemmPlan &plan, Value lhs, Value rhs, Value bias, int32_t lhsZeroPoint,
+                                      ArrayRef<int32_t> rhsZeroPoints, PackSpec weights) {
+  Type lhsType = Emitter::elementType(lhs), rhsType = Emitter::elementType(rhs);
+  auto is8 = [](Type type) { return type.isInteger(8); };
+  std::optional<unsigned> weightsArgument = constantArgument(rhs);
+  if (!weightsArgument)
+    return false;
+  weights.weights = *weightsArgument;
+  if (lhsType.isF32() && rhsType.isF32()) {
+    plan.kernel = ajour_find_kernel(AJOUR_KERNEL_gemm_f32, level);
+    weights.kind = PackSpec::GemmF32;
+    plan.bias = bias;
+  } else if (is8(lhsType) && is8(rhsType)) {
+    plan.kernel = ajour_find_kernel(AJOUR_KERNEL_gemm_8bit, level);
+    weights.kind = PackSpec::Gemm8;
+  } else {
+    return false;
+  }
+  if (!plan.kernel)
+    return false;
+  weights.nr = plan.kernel->nr;
+  weights.kr = plan.kernel->kr;
+  if (weights.kind == PackSpec::GemmF32) {
+    plan.weightsPack = *addPack(weights);
+    return true;
+  }
+  std::optional<unsigned> biasArgument = bias ? constantArgument(bias) : std::nullopt;
+  if (bias && (!biasArgument || !Emitter::elementType(bias).isInteger(32)))
+    return false;
+  bool lhsSigned = !nn::isUnsigned(lhsType), wantsSigned = plan.kernel->lhs == AJOUR_I8;
+  if (lhsSigned != wantsSigned)
+    plan.flip = 0x80;
+  plan.lhsZeroPoint = lhsZeroPoint + (lhsSigned == wantsSigned ? 0 : lhsSigned ? 128 : -128);
+  // Unsigned weights become signed by the same shift; what is left of their zero points costs row sums.
+  int32_t shift = nn::isUnsigned(rhsType) ? -128 : 0;
+  for (int32_t zeroPoint : rhsZeroPoints)
+    weights.rhsZeroPoints.push_back(zeroPoint + shift);
+  if (rhsZeroPoints.empty())
+    weights.rhsZeroPoints.push_back(shift);
+  plan.needsRowSums = llvm::any_of(weights.rhsZeroPoints, [](int32_t z) { return z != 0; });
+  weights.lhsZeroPoint = plan.lhsZeroPoint;
+  plan.weightsPack = *addPack(weights);
+  PackSpec biasSpec = weights;
+  biasSpec.kind = PackSpec::GemmBias;
+  biasSpec.bias = biasArgument ? int(*biasArgument) : -1;
+  plan.biasPack = *addPack(biasSpec);
+  return true;
+}
+
+std::optional<GemmPlan> DispatchLowering::planMatmul(nn::MatmulOp op) {
+  nn::Dims lhs = nn::getDims(op.getLhs()), rhs = nn::getDims(op.getRhs());
+  if (rhs.size() != 2 || op.getTransposeLhs() || !constantArgument(op.getRhs()) || !isa<BlockArgument>(op.getLhs()))
+    return std::nullopt;
+  auto k = nn::getConstant(lhs.back()), n = nn::getConstant(nn::getDims(op.getResult()).back());
+  if (!k || !n || *k == 0 || *n == 0)
+    return std::nullopt;
+  GemmPlan plan{};
+  plan.root = op;
+  plan.lhs = op.getLhs();
+  plan.result = op.getResult();
+  plan.k = *k;
+  plan.n = *n;
+  plan.images = getAffineConstantExpr(1, context);
+  plan.rows = nn::numElements(ArrayRef(lhs).drop_back(), context);
+  PackSpec weights{};
+  weights.k = *k;
+  weights.n = *n;
+  weights.transposed = op.getTransposeRhs();
+  if (!planZeroPoints(plan, op.getLhs(), op.getRhs(), op.getBias(), op.getLhsZeroPoint(), op.getRhsZeroPoints(),
+                      weights))
+    return std::nullopt;
+  // A last partial tile of an unknown number of rows is computed whole, so its rows must be in scratch.
+  plan.direct = plan.flip == 0 && known(plan.rows).has_value();
+  return plan;
+}
+
+std::optional<GemmPlan> DispatchLowering::planConv(nn::ConvOp op) {
+  nn::Dims in = nn::getDims(op.getInput()), out = nn::getDims(op.getResult());
+  auto filter = cast<RankedTensorType>(op.getFilter().getType());
+  if (op.getGroups() != 1 || in.size() > 4 || !constantArgument(op.getFilter()) || !isa<BlockArgument>(op.getInput()))
+    return std::nullopt;
+  GemmPlan plan{};
+  plan.root = op;
+  plan.lhs = op.getInput();
+  plan.result = op.getResult();
+  plan.n = filter.getDimSize(0);
+  plan.k = filter.getNumElements() / std::max<int64_t>(plan.n, 1);
+  if (plan.n == 0 || plan.k == 0)
+    return std::nullopt;
+  bool isPointwise = plan.k == *nn::getConstant(in.back()) &&
+                     llvm::all_of(op.getStrides(), [](int64_t s) { return s == 1; }) &&
+                     llvm::all_of(op.getPadsLow(), [](int64_t p) { return p == 0; }) &&
+                     llvm::all_of(op.getPadsHigh(), [](int64_t p) { return p == 0; });
+  PackSpec weights{};
+  weights.k = plan.k;
+  weights.n = plan.n;
+  weights.transposed = true;
+  if (!planZeroPoints(plan, op.getInput(), op.getFilter(), op.getBias(), op.getLhsZeroPoint(), op.getRhsZeroPoints(),
+                      weights))
+    return std::nullopt;
+  AffineExpr pixels = nn::numElements(ArrayRef(out).drop_front().drop_back(), context);
+  plan.direct = isPointwise && plan.flip == 0 && known(pixels * out[0]).has_value();
+  plan.images = plan.direct ? getAffineConstantExpr(1, context) : out[0];
+  plan.rows = plan.direct ? pixels * out[0] : pixels;
+  return plan;
+}
+
+//===----------------------------------------------------------------------===//
+// Code
+//===----------------------------------------------------------------------===//
+
+/// Copies `count` rows from row `first` of an image into scratch.
+static void emitRowCopy(Emitter &e, const GemmPlan &plan, Value source, Value target, Value lda, Value first,
+                        Value count, Value paddedK, function_ref<void(StringRef, ArrayRef<Value>)> call) {
+  auto c = [&](int64_t value) { return e.i64(value); };
+  bool is8 = plan.kernel->lhs != AJOUR_F32;
+  auto conv = dyn_cast<nn::ConvOp>(plan.root);
+  nn::Dims in = nn::getDims(plan.lhs);
+  // A matrix is an image of one row; a sequence too.
+  int64_t kh = 1, kw = 1, sy = 1, sx = 1, dy = 1, dx = 1, top = 0, left = 0;
+  Value ih = c(1), iw, ow, channels = e.size(in.back());
+  if (conv && in.size() == 4) {
+    auto filter = cast<RankedTensorType>(conv.getFilter().getType());
+    kh = filter.getDimSize(1), kw = filter.getDimSize(2);
+    sy = conv.getStrides()[0], sx = conv.getStrides()[1];
+    dy = conv.getDilations()[0], dx = conv.getDilations()[1];
+    top = conv.getPadsLow()[0], left = conv.getPadsLow()[1];
+    ih = e.size(in[1]), iw = e.size(in[2]), ow = e.size(nn::getDims(plan.result)[2]);
+  } else if (conv) {
+    kw = cast<RankedTensorType>(conv.getFilter().getType()).getDimSize(1);
+    sx = conv.getStrides()[0], dx = conv.getDilations()[0], left = conv.getPadsLow()[0];
+    iw = e.size(in[1]), ow = e.size(nn::getDims(plan.result)[1]);
+  } else {
+    iw = ow = e.size(plan.rows);
+  }
+  SmallVector<Value> operands = {source, ih,    iw,    channels, channels, target, lda,    first,   count,  ow,
+                                 c(kh),  c(kw), c(sy), c(sx),    c(dy),    c(dx),  c(top), c(left), paddedK};
+  if (is8) {
+    // Padding reads the zero point; plan.lhsZeroPoint is what it becomes after the flip, so undo it for `fill`.
+    int64_t fill = (plan.lhsZeroPoint & 0xff) ^ plan.flip;
+    operands.push_back(c(fill));
+    operands.push_back(c(plan.flip));
+  }
+  call(is8 ? "ajour_im2col_8bit" : "ajour_im2col_f32", operands);
+}
+
+void DispatchLowering::lowerGemm(const GemmPlan &plan) {
+  const ajour_kernel_row &kernel = *plan.kernel;
+  bool is8 = kernel.lhs != AJOUR_F32;
+  Type lhsType = is8 ? Type(IntegerType::get(context, 8)) : Type(Float32Type::get(context));
+  Type accType = is8 ? Type(IntegerType::get(context, 32)) : Type(Float32Type::get(context));
+  int64_t paddedK = llvm::alignTo(plan.k, kernel.kr), panels = llvm::divideCeil(plan.n, kernel.nr);
+  int64_t mr = kernel.mr, elementSize = is8 ? 1 : 4;
+  std::optional<int64_t> rows = known(plan.rows), images = known(plan.images);
+
+  int64_t tiles = std::clamp<int64_t>(blockBudget(level) / (paddedK * elementSize * mr), 1, 16);
+  int64_t groups = 1;
+  if (rows && images) {
+    int64_t rowTiles = llvm::divideCeil(std::max<int64_t>(*rows, 1), mr);
+    tiles = std::min(tiles, rowTiles);
+    while (tiles > 1 && llvm::divideCeil(rowTiles, tiles) * *images < wantedItems)
+      --tiles;
+    int64_t blocks = llvm::divideCeil(rowTiles, tiles) * *images;
+    groups = std::clamp<int64_t>(llvm::divideCeil(wantedItems, blocks), 1, panels);
+    // Copying the rows again for each group must stay cheap beside the product.
+    if (!plan.direct)
+      groups = std::min(groups, std::max<int64_t>(1, plan.n / 128));
+  }
+  int64_t panelsPerItem = llvm::divideCeil(panels, groups);
+  groups = llvm::divideCeil(panels, panelsPerItem);
+  int64_t blockRows = tiles * mr;
+  AffineExpr blocks = plan.rows.ceilDiv(blockRows);
+  // Rows of the scratch copy keep clear of 4 KiB strides, which fall into the same cache sets.
+  int64_t scratchStride = llvm::alignTo(paddedK * elementSize, 64) / elementSize;
+  if (scratchStride * elementSize % 4096 == 0)
+    scratchStride += 64 / elementSize;
+  if (!plan.direct) {
+    int64_t bytes = blockRows * scratchStride * elementSize + 64;
+    lowered.scratchBytes = getAffineConstantExpr(bytes, context);
+  }
+
+  items(plan.images * blocks * groups, [&](Value item) {
+    Value group = e->rem(item, e->i64(groups)), block = e->div(item, e->i64(groups));
+    Value blockCount = e->size(blocks), rowCount = e->size(plan.rows);
+    Value image = e->div(block, blockCount);
+    Value first = e->mul(e->rem(block, blockCount), e->i64(blockRows));
+    Value last = e->min(rowCount, e->add(first, e->i64(blockRows)));
+    Value source = e->buffer(plan.lhs), lhs = source, lda = e->i64(plan.k), k = e->i64(paddedK);
+    if (!plan.direct) {
+      nn::Dims in = nn::getDims(plan.lhs);
+      if (isa<nn::ConvOp>(plan.root)) {
+        Value imageSize = e->product(ArrayRef(in).drop_front());
+        source = e->pointer(source, e->mul(image, imageSize), lhsType);
+      }
+      lhs = scratch;
+      lda = e->i64(scratchStride);
+      emitRowCopy(*e, plan, source, scratch, lda, first, e->sub(last, first), k,
+                  [&](StringRef symbol, ArrayRef<Value> operands) { callKernel(symbol, operands); });
+    }
+    Value acc = e->frameArray(accType, mr * kernel.nr);
+    Value rowSums = plan.needsRowSums ? e->frameArray(e->b.getI32Type(), mr) : Value();
+    Value firstPanel = e->mul(group, e->i64(panelsPerItem));
+    Value lastPanel = e->min(e->i64(panels), e->add(firstPanel, e->i64(panelsPerItem)));
+    e->loop(firstPanel, lastPanel, [&](Value panel) {
+      e->loop(
+          first, last,
+          [&](Value row) {
+            Value scratchRow = plan.direct ? row : e->sub(row, first);
+            Value lhsRow = e->pointer(lhs, e->mul(scratchRow, lda), lhsType);
+            auto tile = [&](Value count) {
+              emitGemmTile(plan, lhsRow, lda, panel, acc, rowSums, image, row, scratchRow, count, k);
+            };
+            Value room = e->sub(last, row);
+            if (!rows || *rows % mr == 0) {
+              // Unknown sizes: the tile is computed whole (from scratch) and stored in part.
+              tile(rows ? e->i64(mr) : e->min(room, e->i64(mr)));
+            } else {
+              Value isWhole = e->compare(arith::CmpIPredicate::sge, room, e->i64(mr));
+              e->ifThenElse(
+                  isWhole, [&] { tile(e->i64(mr)); }, [&] { tile(e->i64(*rows % mr)); });
+            }
+          },
+          mr);
+    });
+  });
+}
+
+void DispatchLowering::emitGemmTile(const GemmPlan &plan, Value lhs, Value lda, Value panel, Value acc, Value rowSums,
+                                    Value image, Value firstRow, Value, Value rows, Value paddedK) {
+  const ajour_kernel_row &kernel = *plan.kernel;
+  bool is8 = kernel.lhs != AJOUR_F32;
+  Type accType = is8 ? Type(IntegerType::get(context, 32)) : Type(Float32Type::get(context));
+  Type i8 = IntegerType::get(context, 8);
+  Value packed = operandPointer(OperandSpec::Packed, plan.weightsPack);
+  Value rhs = e->pointer(packed, e->mul(panel, e->mul(paddedK, e->i64(kernel.nr))), is8 ? i8 : accType);
+  Value computed = matchPattern(rows, m_Constant()) ? rows : e->i64(kernel.mr);
+  callKernel(kernel.symbol, {lhs, lda, rhs, acc, computed, paddedK});
+  if (rowSums)
+    e->loop(e->i64(0), rows, [&](Value r) {
+      Value start = e->mul(r, lda);
+      Value sum = e->reduce(e->i64(0), e->i64(plan.k), {e->i32(0)}, [&](Value p, ArrayRef<Value> carried) -> Index {
+        Type type = kernel.lhs == AJOUR_I8 ? i8 : Type(IntegerType::get(context, 8, IntegerType::Unsigned));
+        Value x = e->convert(e->loadAt(lhs, e->add(start, p), type), type, e->b.getI32Type());
+        return {e->add(carried[0], x)};
+      })[0];
+      e->storeAt(sum, rowSums, r, e->b.getI32Type());
+    });
+
+  nn::Dims out = nn::getDims(plan.result);
+  nn::Dims rowDims(out.begin(), out.end() - 1);
+  Value firstColumn = e->mul(panel, e->i64(kernel.nr));
+  Value columns = plan.n % kernel.nr == 0
+                      ? e->i64(kernel.nr)
+                      : e->min(e->i64(kernel.nr), e->sub(e->i64(plan.n), firstColumn));
+  const PackSpec &weights = lowered.packs[plan.weightsPack];
+  e->loop(e->i64(0), rows, [&](Value r) {
+    Value row = e->add(firstRow, r);
+    if (!plan.direct && isa<nn::ConvOp>(plan.root))
+      row = e->add(row, e->mul(image, e->size(plan.rows)));
+    Index prefix = e->delinearize(row, rowDims);
+    Value tileRow = e->mul(r, e->i64(kernel.nr));
+    e->loop(e->i64(0), columns, [&](Value j) {
+      Value n = e->add(firstColumn, j);
+      Value value = e->loadAt(acc, e->add(tileRow, j), accType);
+      if (plan.biasPack >= 0)
+        value = e->add(value, e->loadAt(operandPointer(OperandSpec::Packed, plan.biasPack), n, accType));
+      if (plan.bias)
+        value = arith::AddFOp::create(e->b, e->loc, value, e->element(plan.bias, {n}));
+      if (rowSums) {
+        Value correction = e->mul(e->loadAt(rowSums, r, e->b.getI32Type()), rhsZeroPoint(weights.rhsZeroPoints, n));
+        value = e->sub(value, correction);
+      }
+      e->bindElement(plan.result, [=](ArrayRef<Value>) { return value; });
+      Index index = prefix;
+      index.push_back(n);
+      storeResults(index);
+    });
+  });
+}
+
+} // namespace ajour::loops

@@ -1,0 +1,349 @@
+//===- LowerDispatch.cpp - one dispatch as a function over work items ---------------===//
+#include "Lowering.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+
+namespace ajour::loops {
+
+/// Elements of one work item where a dispatch has only one dimension.
+static constexpr int64_t flatItem = 4096;
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+std::optional<unsigned> DispatchLowering::constantArgument(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (!argument || argument.getOwner() != &callee.getBody().front() ||
+      !callee.getArgAttr(argument.getArgNumber(), "exec.constant"))
+    return std::nullopt;
+  return argument.getArgNumber();
+}
+
+std::optional<unsigned> DispatchLowering::addPack(PackSpec spec) {
+  unsigned position = lowered.packs.size();
+  lowered.packs.push_back(std::move(spec));
+  lowered.operands.push_back({OperandSpec::Packed, position});
+  return position;
+}
+
+Value DispatchLowering::operandPointer(OperandSpec::Kind kind, unsigned index) {
+  for (auto [i, spec] : llvm::enumerate(lowered.operands))
+    if (spec.kind == kind && spec.index == index)
+      return pointers[i];
+  llvm_unreachable("an operand that was not declared");
+}
+
+//===----------------------------------------------------------------------===//
+// The function
+//===----------------------------------------------------------------------===//
+
+Operation *DispatchLowering::findRoot() {
+  Operation *root = nullptr;
+  callee.walk([&](Operation *op) {
+    if (!Emitter::isPointwise(op) && !isa<func::ReturnOp, func::FuncOp>(op)) {
+      assert(!root && "a dispatch has one root");
+      root = op;
+    }
+  });
+  return root;
+}
+
+/// Whether rounding must stay as written: what quantisation rounds would otherwise differ from the reference.
+static bool needsStrictRounding(func::FuncOp callee) {
+  bool strict = false;
+  callee.walk([&](Operation *op) {
+    strict |= isa<nn::QuantizeOp, nn::RequantizeOp>(op);
+    if (auto unary = dyn_cast<nn::UnaryOp>(op))
+      strict |= unary.getKind() == nn::UnaryKind::round || unary.getKind() == nn::UnaryKind::floor ||
+                unary.getKind() == nn::UnaryKind::ceil || unary.getKind() == nn::UnaryKind::trunc;
+    if (auto cast = dyn_cast<nn::CastOp>(op))
+      strict |= isa<IntegerType>(cast.getType().getElementType());
+  });
+  return strict;
+}
+
+FailureOr<LoweredDispatch> DispatchLowering::run() {
+  OpBuilder b(context);
+  Location loc = callee.getLoc();
+  lowered.symbol = callee.getName().str();
+  lowered.scratchBytes = getAffineConstantExpr(0, context);
+
+  Operation *root = findRoot();
+  std::optional<GemmPlan> gemm;
+  std::optional<DepthwisePlan> depthwise;
+  if (auto conv = dyn_cast_or_null<nn::ConvOp>(root)) {
+    depthwise = planDepthwise(conv);
+    if (!depthwise)
+      gemm = planConv(conv);
+  } else if (auto matmul = dyn_cast_or_null<nn::MatmulOp>(root)) {
+    gemm = planMatmul(matmul);
+  }
+  llvm::SmallDenseSet<unsigned> packedArguments;
+  for (const PackSpec &pack : lowered.packs) {
+    packedArguments.insert(pack.weights);
+    if (pack.bias >= 0)
+      packedArguments.insert(pack.bias);
+  }
+  for (BlockArgument argument : callee.getArguments()) {
+    // An argument that only went into a pack is not an operand.
+    bool onlyPacked = packedArguments.contains(argument.getArgNumber()) &&
+                      llvm::all_of(argument.getUsers(), [&](Operation *user) { return user == root; }) &&
+                      !(gemm && gemm->bias == argument) && !(depthwise && depthwise->bias == argument) &&
+                      !(gemm && gemm->lhs == argument);
+    if (!onlyPacked)
+      lowered.operands.push_back({OperandSpec::Argument, argument.getArgNumber()});
+  }
+  for (unsigned i = 0; i < callee.getNumResults(); ++i)
+    lowered.operands.push_back({OperandSpec::Result, i});
+
+  // The body takes each operand as an argument of its own, which promises that they do not overlap.
+  Type ptr = LLVM::LLVMPointerType::get(context), i64 = b.getI64Type();
+  SmallVector<Type> types(lowered.operands.size(), ptr);
+  types.append({ptr, ptr, i64, i64});
+  b.setInsertionPointToEnd(module.getBody());
+  auto voidType = LLVM::LLVMVoidType::get(context);
+  auto body = LLVM::LLVMFuncOp::create(b, loc, lowered.symbol + "_body", LLVM::LLVMFunctionType::get(voidType, types));
+  body.setVisibility(SymbolTable::Visibility::Private);
+  body.setLinkage(LLVM::Linkage::Internal);
+  for (size_t i = 0; i < lowered.operands.size(); ++i)
+    body.setArgAttr(i, "llvm.noalias", b.getUnitAttr());
+  Block *entry = body.addEntryBlock(b);
+  b.setInsertionPointToStart(entry);
+  pointers.assign(entry->args_begin(), entry->args_begin() + lowered.operands.size());
+  Value dims = entry->getArgument(lowered.operands.size());
+  scratch = entry->getArgument(lowered.operands.size() + 1);
+  begin = entry->getArgument(lowered.operands.size() + 2);
+  end = entry->getArgument(lowered.operands.size() + 3);
+  std::vector<Value> symbols;
+  for (unsigned i = 0; i < symbolCount; ++i) {
+    Value address = LLVM::GEPOp::create(b, loc, ptr, i64, dims, ArrayRef<LLVM::GEPArg>{int32_t(i)});
+    symbols.push_back(LLVM::LoadOp::create(b, loc, i64, address));
+  }
+  Emitter emitter(b, loc, module, symbols);
+  e = &emitter;
+  for (auto [i, spec] : llvm::enumerate(lowered.operands))
+    if (spec.kind == OperandSpec::Argument)
+      e->bindBuffer(callee.getArgument(spec.index), pointers[i]);
+
+  if (gemm)
+    lowerGemm(*gemm);
+  else if (depthwise)
+    lowerDepthwise(*depthwise);
+  else if (!root)
+    lowerPointwise();
+  else
+    llvm::TypeSwitch<Operation *>(root)
+        .Case([&](nn::ReduceOp op) { lowerReduce(op); })
+        .Case<nn::MaxPoolOp, nn::AvgPoolOp>([&](Operation *op) { lowerPool(op); })
+        .Case([&](nn::ArgReduceOp op) { lowerArgReduce(op); })
+        .Case([&](nn::SoftmaxOp op) { lowerSoftmax(op); })
+        .Case([&](nn::LayerNormOp op) { lowerLayerNorm(op); })
+        .Case([&](nn::CumsumOp op) { lowerCumsum(op); })
+        .Case([&](nn::TopKOp op) { lowerTopK(op); })
+        .Case<nn::ScatterElementsOp, nn::ScatterNDOp>([&](Operation *op) { lowerScatter(op); })
+        .Default([&](Operation *op) {
+          bindContraction(op);
+          lowerPointwise();
+        });
+  LLVM::ReturnOp::create(b, loc, ValueRange{});
+
+  // The entry point unpacks the operands.
+  b.setInsertionPointToEnd(module.getBody());
+  auto function = LLVM::LLVMFuncOp::create(b, loc, lowered.symbol,
+                                           LLVM::LLVMFunctionType::get(voidType, {ptr, ptr, ptr, i64, i64}));
+  Block *outer = function.addEntryBlock(b);
+  b.setInsertionPointToStart(outer);
+  SmallVector<Value> arguments;
+  for (size_t i = 0; i < lowered.operands.size(); ++i) {
+    Value address = LLVM::GEPOp::create(b, loc, ptr, ptr, outer->getArgument(0), ArrayRef<LLVM::GEPArg>{int32_t(i)});
+    arguments.push_back(LLVM::LoadOp::create(b, loc, ptr, address));
+  }
+  arguments.append(outer->args_begin() + 1, outer->args_end());
+  LLVM::CallOp::create(b, loc, body, arguments);
+  LLVM::ReturnOp::create(b, loc, ValueRange{});
+  if (needsStrictRounding(callee)) {
+    function->setAttr("strict_fp", b.getUnitAttr());
+    body->setAttr("strict_fp", b.getUnitAttr());
+  }
+  return std::move(lowered);
+}
+
+void DispatchLowering::items(AffineExpr count, function_ref<void(Value)> body) {
+  lowered.work = count;
+  e->loop(begin, end, body);
+}
+
+void DispatchLowering::storeResults(ArrayRef<Value> index) {
+  auto ret = cast<func::ReturnOp>(callee.getBody().front().getTerminator());
+  SmallVector<Value> values;
+  for (Value result : ret.getOperands())
+    values.push_back(e->element(result, index));
+  for (auto [i, result] : llvm::enumerate(ret.getOperands()))
+    e->storeAt(values[i], operandPointer(OperandSpec::Result, i), e->linearize(index, nn::getDims(result)),
+               Emitter::elementType(result));
+}
+
+//===----------------------------------------------------------------------===//
+// Element by element
+//===----------------------------------------------------------------------===//
+
+/// Merges neighbouring dimensions that every value of an element-wise callee treats alike, by rewriting
+/// the types in it. Returns false (and changes nothing) when the callee also moves data.
+bool DispatchLowering::collapse() {
+  auto ret = cast<func::ReturnOp>(callee.getBody().front().getTerminator());
+  nn::Dims out = nn::getDims(ret.getOperand(0));
+  size_t rank = out.size();
+  if (rank < 2)
+    return false;
+  SmallVector<Value> values;
+  for (BlockArgument argument : callee.getArguments()) {
+    // A table that is only looked up in is not laid out along the result.
+    bool isTable = llvm::all_of(argument.getUses(), [](OpOperand &use) {
+      return isa<nn::LookupOp>(use.getOwner()) && use.getOperandNumber() == 1;
+    });
+    if (!isTable)
+      values.push_back(argument);
+  }
+  SmallVector<bool> separate(rank, false); // a boundary before this dimension must stay
+  for (Operation &op : callee.getBody().front().without_terminator()) {
+    if (Emitter::isMovement(&op) || !Emitter::isPointwise(&op) || isa<nn::ResizeOp, nn::GridSampleOp>(op))
+      return false;
+    values.append(op.result_begin(), op.result_end());
+    std::optional<int64_t> axis;
+    if (auto q = dyn_cast<nn::QuantizeOp>(op); q && q.getScales().size() > 1)
+      axis = q.getAxis();
+    if (auto q = dyn_cast<nn::DequantizeOp>(op); q && (q.getScales().size() > 1 || q.getBlock() > 0)) {
+      if (q.getBlock() > 0)
+        return false;
+      axis = q.getAxis();
+    }
+    if (auto q = dyn_cast<nn::RequantizeOp>(op);
+        q && (q.getScales() ? q.getScales()->size() : q.getMultipliers()->size()) > 1)
+      axis = q.getAxis();
+    if (axis) {
+      size_t at = *axis < 0 ? *axis + rank : *axis;
+      separate[at] = true;
+      if (at + 1 < rank)
+        separate[at + 1] = true;
+    }
+  }
+  auto one = getAffineConstantExpr(1, context);
+  auto aligned = [&](Value value) {
+    nn::Dims dims = nn::getDims(value);
+    dims.insert(dims.begin(), rank - dims.size(), one);
+    return dims;
+  };
+  for (Value value : values) {
+    nn::Dims dims = aligned(value);
+    for (size_t i = 1; i < rank; ++i) {
+      bool before = dims[i - 1] == out[i - 1], here = dims[i] == out[i];
+      bool beforeOne = dims[i - 1] == one, hereOne = dims[i] == one;
+      if (!((before && here) || (beforeOne && hereOne)))
+        separate[i] = true;
+    }
+  }
+  SmallVector<unsigned> group(rank, 0);
+  for (size_t i = 1; i < rank; ++i)
+    group[i] = group[i - 1] + separate[i];
+  if (group.back() + 1 == rank)
+    return false;
+  for (Operation &op : callee.getBody().front().without_terminator()) {
+    auto remap = [&](int64_t axis) { return int64_t(group[axis < 0 ? axis + rank : axis]); };
+    if (auto q = dyn_cast<nn::QuantizeOp>(op))
+      q.setAxis(remap(q.getAxis()));
+    if (auto q = dyn_cast<nn::DequantizeOp>(op))
+      q.setAxis(remap(q.getAxis()));
+    if (auto q = dyn_cast<nn::RequantizeOp>(op))
+      q.setAxis(remap(q.getAxis()));
+  }
+  for (Value value : values) {
+    nn::Dims dims = aligned(value), merged(group.back() + 1, one);
+    for (size_t i = 0; i < rank; ++i)
+      merged[group[i]] = merged[group[i]] * dims[i];
+    value.setType(nn::makeTensor(merged, Emitter::elementType(value)));
+  }
+  return true;
+}
+
+void DispatchLowering::lowerPointwise() {
+  auto ret = cast<func::ReturnOp>(callee.getBody().front().getTerminator());
+  if (ret.getNumOperands() == 1)
+    if (auto concat = ret.getOperand(0).getDefiningOp<nn::ConcatOp>())
+      return lowerConcat(concat);
+  collapse();
+  nn::Dims dims = nn::getDims(ret.getOperand(0));
+  if (dims.size() <= 1) {
+    AffineExpr count = dims.empty() ? getAffineConstantExpr(1, context) : dims[0];
+    items(count.ceilDiv(flatItem), [&](Value item) {
+      Value from = e->mul(item, e->i64(flatItem));
+      Value to = e->min(e->add(from, e->i64(flatItem)), e->size(count));
+      e->loop(from, to, [&](Value i) {
+        if (dims.empty())
+          storeResults({});
+        else
+          storeResults({i});
+      });
+    });
+    return;
+  }
+  nn::Dims outer(dims.begin(), dims.end() - 1);
+  // An empty inner dimension leaves nothing to do, and rows of it are harmless.
+  items(nn::numElements(outer, context), [&](Value item) {
+    Index index = e->delinearize(item, outer);
+    e->loop(e->i64(0), e->size(dims.back()), [&](Value inner) {
+      Index whole = index;
+      whole.push_back(inner);
+      storeResults(whole);
+    });
+  });
+}
+
+/// Each operand of a concatenation is copied by a loop of its own, so that none asks at each element
+/// where it belongs.
+void DispatchLowering::lowerConcat(nn::ConcatOp op) {
+  nn::Dims dims = nn::getDims(op.getResult());
+  size_t axis = op.getAxis();
+  nn::Dims outer(dims.begin(), dims.begin() + axis);
+  items(nn::numElements(outer, context), [&](Value item) {
+    Index prefix = e->delinearize(item, outer);
+    Value offset = e->i64(0);
+    for (Value operand : op.getInputs()) {
+      nn::Dims own = nn::getDims(operand);
+      e->nest(ArrayRef(own).drop_front(axis), [&](ArrayRef<Value> rest) {
+        Index source = prefix, target = prefix;
+        source.append(rest.begin(), rest.end());
+        target.push_back(e->add(rest[0], offset));
+        target.append(rest.begin() + 1, rest.end());
+        e->storeAt(e->element(operand, source), operandPointer(OperandSpec::Result, 0), e->linearize(target, dims),
+                   Emitter::elementType(operand));
+      });
+      offset = e->add(offset, e->size(own[axis]));
+    }
+  });
+}
+
+void DispatchLowering::callKernel(StringRef symbol, ArrayRef<Value> operands) {
+  auto declaration = module.lookupSymbol<func::FuncOp>(symbol);
+  if (!declaration) {
+    OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
+    SmallVector<Type> types;
+    for (Value operand : operands)
+      types.push_back(operand.getType());
+    declaration = func::FuncOp::create(b, e->loc, symbol, FunctionType::get(context, types, {}));
+    declaration.setPrivate();
+  }
+  func::CallOp::create(e->b, e->loc, declaration, operands);
+}
+
+} // namespace ajour::loops
+
+mlir::FailureOr<ajour::LoweredDispatch> ajour::lowerDispatch(func::FuncOp callee, ajour_cpu_level level,
+                                                             unsigned symbolCount, ModuleOp destination) {
+  func::FuncOp clone = callee.clone();
+  auto lowered = loops::DispatchLowering(clone, level, symbolCount, destination).run();
+  clone.erase();
+  return lowered;
+}

@@ -1,0 +1,105 @@
+//===- Lowering.h - one dispatch as loops ------------------------*- C++ -*-===//
+#ifndef AJOUR_LIB_CONVERSION_LOOPS_LOWERING_H
+#define AJOUR_LIB_CONVERSION_LOOPS_LOWERING_H
+
+#include "Emitter.h"
+#include "ajour/Conversion/Dispatch.h"
+#include "ajour/Kernels/Kernels.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace ajour::loops {
+
+/// A product that a micro-kernel computes: rows of an lhs times packed panels of constant weights.
+struct GemmPlan {
+  const ajour_kernel_row *kernel;
+  mlir::Operation *root;
+  mlir::Value lhs, result;
+  bool direct;                ///< lhs rows lie as they are; else they are copied (im2col) into scratch
+  mlir::AffineExpr images, rows; ///< number of images and of rows (output pixels) of one
+  int64_t k, n;
+  uint8_t flip = 0;           ///< what lhs bytes are xored with
+  int32_t lhsZeroPoint = 0;   ///< after the flip
+  bool needsRowSums = false;  ///< weights have zero points other than 0
+  mlir::Value bias;           ///< f32 bias argument, or null
+  unsigned weightsPack = 0;
+  int biasPack = -1;
+};
+
+struct DepthwisePlan {
+  const ajour_kernel_row *kernel;
+  nn::ConvOp conv;
+  int64_t channels;
+  uint8_t flip = 0;
+  int32_t lhsZeroPoint = 0;
+  mlir::Value bias;
+  unsigned weightsPack = 0;
+  int biasPack = -1;
+};
+
+/// Writes one dispatch. The callee is a clone that may be changed.
+class DispatchLowering {
+public:
+  DispatchLowering(mlir::func::FuncOp callee, ajour_cpu_level level, unsigned symbolCount, mlir::ModuleOp module)
+      : callee(callee), level(level), symbolCount(symbolCount), module(module), context(callee.getContext()) {}
+
+  mlir::FailureOr<LoweredDispatch> run();
+
+private:
+  // Planning.
+  std::optional<GemmPlan> planMatmul(nn::MatmulOp op);
+  std::optional<GemmPlan> planConv(nn::ConvOp op);
+  std::optional<DepthwisePlan> planDepthwise(nn::ConvOp op);
+  bool planZeroPoints(GemmPlan &plan, mlir::Value lhs, mlir::Value rhs, mlir::Value bias, int32_t lhsZeroPoint,
+                      llvm::ArrayRef<int32_t> rhsZeroPoints, PackSpec weights);
+  std::optional<unsigned> constantArgument(mlir::Value value);
+  std::optional<unsigned> addPack(PackSpec spec);
+
+  // Whole dispatches. Each sets `work` (and `scratch`) and writes the body of the item loop.
+  void lowerPointwise();
+  void lowerConcat(nn::ConcatOp op);
+  void lowerReduce(nn::ReduceOp op);
+  void lowerPool(mlir::Operation *op);
+  void lowerArgReduce(nn::ArgReduceOp op);
+  void lowerSoftmax(nn::SoftmaxOp op);
+  void lowerLayerNorm(nn::LayerNormOp op);
+  void lowerCumsum(nn::CumsumOp op);
+  void lowerTopK(nn::TopKOp op);
+  void lowerScatter(mlir::Operation *op);
+  void lowerGemm(const GemmPlan &plan);
+  void lowerDepthwise(const DepthwisePlan &plan);
+
+  // Roots as the element of a value, with the reduction inside (the general form).
+  void bindContraction(mlir::Operation *root);
+  mlir::Value convElement(nn::ConvOp op, llvm::ArrayRef<mlir::Value> index);
+  mlir::Value convTransposeElement(nn::ConvTransposeOp op, llvm::ArrayRef<mlir::Value> index);
+  mlir::Value matmulElement(nn::MatmulOp op, llvm::ArrayRef<mlir::Value> index);
+  mlir::Value product(mlir::Value acc, mlir::Value lhs, mlir::Value rhs, mlir::Type lhsType, mlir::Type rhsType,
+                      int32_t lhsZeroPoint, mlir::Value rhsZeroPoint, mlir::Type accType);
+  mlir::Value rhsZeroPoint(llvm::ArrayRef<int32_t> zeroPoints, mlir::Value channel);
+
+  void items(mlir::AffineExpr count, llvm::function_ref<void(mlir::Value)> body);
+  void storeResults(llvm::ArrayRef<mlir::Value> index);
+  bool collapse();
+  mlir::Value operandPointer(OperandSpec::Kind kind, unsigned index);
+  void callKernel(llvm::StringRef symbol, llvm::ArrayRef<mlir::Value> operands);
+  void emitGemmTile(const GemmPlan &plan, mlir::Value lhs, mlir::Value lda, mlir::Value panel, mlir::Value acc,
+                    mlir::Value rowSums, mlir::Value image, mlir::Value firstRow, mlir::Value firstScratchRow,
+                    mlir::Value rows, mlir::Value paddedK);
+  mlir::Operation *findRoot();
+
+  mlir::func::FuncOp callee;
+  ajour_cpu_level level;
+  unsigned symbolCount;
+  mlir::ModuleOp module;
+  mlir::MLIRContext *context;
+
+  LoweredDispatch lowered;
+  Emitter *e = nullptr;
+  mlir::Value scratch, begin, end;
+  llvm::SmallVector<mlir::Value> pointers; ///< by position in lowered.operands
+};
+
+} // namespace ajour::loops
+
+#endif

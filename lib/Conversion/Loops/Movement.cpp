@@ -1,0 +1,209 @@
+//===- Movement.cpp - index maps of data movement ----------------------------------===//
+#include "Emitter.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+
+namespace ajour::loops {
+
+Value Emitter::wrapIndex(Value scalar, Type type, Value size) {
+  Value i = convert(scalar, type, b.getI64Type());
+  if (!nn::isUnsigned(type))
+    i = select(compare(arith::CmpIPredicate::slt, i, i64(0)), add(i, size), i);
+  return max(i64(0), min(i, sub(size, i64(1))));
+}
+
+/// The index of a reshape's operand: the same row-major position in another shape. Dimensions that both
+/// shapes share at the front, and splits or merges among the rest, are mapped group by group so that
+/// constant sizes need few divisions.
+static Index mapReshape(Emitter &e, ArrayRef<Value> index, const nn::Dims &out, const nn::Dims &in) {
+  Index result;
+  size_t i = 0, o = 0;
+  while (o < out.size() || i < in.size()) {
+    // Equal sizes map one to one.
+    if (o < out.size() && i < in.size() && out[o] == in[i]) {
+      result.push_back(index[o]);
+      ++i, ++o;
+      continue;
+    }
+    if (o < out.size() && nn::getConstant(out[o]) == 1) {
+      ++o;
+      continue;
+    }
+    if (i < in.size() && nn::getConstant(in[i]) == 1) {
+      result.push_back(e.i64(0));
+      ++i;
+      continue;
+    }
+    // A group: take dimensions from both sides until their static products agree; else all that is left.
+    size_t iEnd = i, oEnd = o;
+    int64_t iProduct = 1, oProduct = 1;
+    bool closed = false, isStatic = true;
+    while (isStatic && !closed && (iEnd < in.size() || oEnd < out.size())) {
+      bool takeOut = oEnd < out.size() && (oProduct <= iProduct || iEnd == in.size());
+      auto size = nn::getConstant(takeOut ? out[oEnd] : in[iEnd]);
+      if (!size || *size == 0) {
+        isStatic = false;
+        break;
+      }
+      (takeOut ? oProduct : iProduct) *= *size;
+      ++(takeOut ? oEnd : iEnd);
+      closed = iProduct == oProduct && iEnd > i && oEnd > o;
+    }
+    if (!closed) {
+      iEnd = in.size();
+      oEnd = out.size();
+    }
+    Value linear = e.linearize(index.slice(o, oEnd - o), ArrayRef(out).slice(o, oEnd - o));
+    Index part = e.delinearize(linear, ArrayRef(in).slice(i, iEnd - i));
+    result.append(part.begin(), part.end());
+    i = iEnd;
+    o = oEnd;
+  }
+  return result;
+}
+
+Value Emitter::computePad(nn::PadOp op, ArrayRef<Value> index) {
+  nn::Dims dims = nn::getDims(op.getInput());
+  Index source(index.size());
+  Value inside;
+  for (size_t i = 0; i < index.size(); ++i) {
+    int64_t low = op.getLow()[i], high = op.getHigh()[i];
+    Value size = this->size(dims[i]);
+    source[i] = sub(index[i], i64(low));
+    if (low <= 0 && high <= 0)
+      continue;
+    // Negative amounts crop first, so what lies outside is judged against the cropped range.
+    int64_t cropLow = std::max<int64_t>(0, -low), cropHigh = std::max<int64_t>(0, -high);
+    Value first = i64(cropLow), end = sub(size, i64(cropHigh));
+    switch (op.getMode()) {
+    case nn::PadMode::constant: {
+      Value ok = cropLow == 0 && cropHigh == 0
+                     ? inRange(source[i], size)
+                     : inRange(sub(source[i], first), sub(end, first));
+      inside = inside ? logicalAnd(inside, ok) : ok;
+      break;
+    }
+    case nn::PadMode::edge:
+      source[i] = max(first, min(source[i], sub(end, i64(1))));
+      break;
+    case nn::PadMode::reflect:
+    case nn::PadMode::symmetric: {
+      int64_t shift = op.getMode() == nn::PadMode::symmetric ? 1 : 0;
+      Value below = sub(sub(mul(first, i64(2)), source[i]), i64(shift));
+      Value last = sub(end, i64(1));
+      Value above = add(sub(mul(last, i64(2)), source[i]), i64(shift));
+      Value isBelow = compare(arith::CmpIPredicate::slt, source[i], first);
+      Value isAbove = compare(arith::CmpIPredicate::sgt, source[i], last);
+      source[i] = select(isBelow, below, select(isAbove, above, source[i]));
+      break;
+    }
+    case nn::PadMode::wrap: {
+      Value extent = sub(end, first);
+      Value isBelow = compare(arith::CmpIPredicate::slt, source[i], first);
+      Value isAbove = compare(arith::CmpIPredicate::sge, source[i], end);
+      source[i] = select(isBelow, add(source[i], extent), select(isAbove, sub(source[i], extent), source[i]));
+      break;
+    }
+    }
+  }
+  if (!inside)
+    return element(op.getInput(), source);
+  Type type = elementType(op.getInput());
+  return ifElse(
+      inside, [&] { return element(op.getInput(), source); },
+      [&] {
+        if (!op.getValue())
+          return constant(scalarType(type), 0);
+        Index first(nn::getDims(op.getValue()).size(), i64(0));
+        return element(op.getValue(), first);
+      });
+}
+
+Value Emitter::computeConcat(nn::ConcatOp op, ArrayRef<Value> index) {
+  int64_t axis = op.getAxis();
+  std::function<Value(size_t, Value)> part = [&](size_t i, Value offset) -> Value {
+    Value operand = op.getInputs()[i];
+    Index own(index.begin(), index.end());
+    own[axis] = sub(index[axis], offset);
+    if (i + 1 == op.getInputs().size())
+      return element(operand, own);
+    Value end = add(offset, size(operand, axis));
+    return ifElse(
+        compare(arith::CmpIPredicate::slt, index[axis], end), [&] { return element(operand, own); },
+        [&] { return part(i + 1, end); });
+  };
+  return part(0, i64(0));
+}
+
+Value Emitter::computeMovement(Operation *op, ArrayRef<Value> index) {
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case([&](nn::TransposeOp transpose) {
+        Index source(index.size());
+        for (auto [i, p] : llvm::enumerate(transpose.getPerm()))
+          source[p] = index[i];
+        return element(transpose.getInput(), source);
+      })
+      .Case([&](nn::ReshapeOp reshape) {
+        Index source =
+            mapReshape(*this, index, nn::getDims(reshape.getResult()), nn::getDims(reshape.getInput()));
+        return element(reshape.getInput(), source);
+      })
+      .Case([&](nn::BroadcastOp broadcast) { return broadcastElement(broadcast.getInput(), index); })
+      .Case([&](nn::SliceOp slice) {
+        Index source;
+        for (size_t i = 0; i < index.size(); ++i)
+          source.push_back(add(mul(index[i], i64(slice.getSteps()[i])), i64(slice.getStarts()[i])));
+        return element(slice.getInput(), source);
+      })
+      .Case([&](nn::PadOp pad) { return computePad(pad, index); })
+      .Case([&](nn::ConcatOp concat) { return computeConcat(concat, index); })
+      .Case([&](nn::GatherOp gather) {
+        int64_t axis = gather.getAxis(), batch = gather.getBatchDims();
+        size_t indexRank = nn::getDims(gather.getIndices()).size() - batch;
+        Index where(index.begin(), index.begin() + batch);
+        where.append(index.begin() + axis, index.begin() + axis + indexRank);
+        Value at = wrapIndex(element(gather.getIndices(), where), elementType(gather.getIndices()),
+                             size(gather.getData(), axis));
+        Index source(index.begin(), index.begin() + axis);
+        source.push_back(at);
+        source.append(index.begin() + axis + indexRank, index.end());
+        return element(gather.getData(), source);
+      })
+      .Case([&](nn::GatherElementsOp gather) {
+        Index source(index.begin(), index.end());
+        source[gather.getAxis()] = wrapIndex(element(gather.getIndices(), index), elementType(gather.getIndices()),
+                                             size(gather.getData(), gather.getAxis()));
+        return element(gather.getData(), source);
+      })
+      .Case([&](nn::GatherNDOp gather) {
+        nn::Dims indices = nn::getDims(gather.getIndices()), data = nn::getDims(gather.getData());
+        int64_t batch = gather.getBatchDims(), tuple = *nn::getConstant(indices.back());
+        Index where(index.begin(), index.begin() + indices.size() - 1);
+        Index source(index.begin(), index.begin() + batch);
+        for (int64_t i = 0; i < tuple; ++i) {
+          Index component = where;
+          component.push_back(i64(i));
+          source.push_back(wrapIndex(element(gather.getIndices(), component), elementType(gather.getIndices()),
+                                     size(data[batch + i])));
+        }
+        source.append(index.begin() + where.size(), index.end());
+        return element(gather.getData(), source);
+      })
+      .Case([&](nn::ReverseSequenceOp reverse) {
+        int64_t time = reverse.getTimeAxis();
+        Type type = elementType(reverse.getLengths());
+        Value length = convert(element(reverse.getLengths(), {index[reverse.getBatchAxis()]}), type, b.getI64Type());
+        length = max(i64(0), min(length, size(reverse.getInput(), time)));
+        Index source(index.begin(), index.end());
+        Value reversed = sub(sub(length, i64(1)), index[time]);
+        source[time] = select(compare(arith::CmpIPredicate::slt, index[time], length), reversed, index[time]);
+        return element(reverse.getInput(), source);
+      })
+      .Case([&](nn::IotaOp iota) {
+        return convert(index[iota.getAxis()], b.getI64Type(), elementType(iota.getResult()));
+      });
+}
+
+} // namespace ajour::loops

@@ -1,0 +1,330 @@
+//===- ArtifactBuilder.cpp - an exec module as an artifact --------------------------===//
+#include "ArtifactBuilder.h"
+
+#include "ajour/ABI/Dispatch.h"
+#include "ajour/Dialect/NN/Shapes.h"
+#include "ajour/Runtime/MemoryPlan.h"
+#include "ajour/Support/NodeLocation.h"
+#include "ajour/Target/CpuTarget.h"
+#include "ajour/ajour.h"
+
+#include "mlir/IR/AffineMap.h"
+
+#include <cstring>
+
+using namespace mlir;
+
+namespace ajour {
+
+/// Segment numbers: constants first, then executables.
+static constexpr unsigned constantSegment = 0;
+static constexpr uint64_t constantAlignment = 64;
+
+ArtifactBuilder::ArtifactBuilder(ModuleOp module) : module(module), main(module.lookupSymbol<func::FuncOp>("main")) {
+  describeInterface();
+}
+
+//===----------------------------------------------------------------------===//
+// Expressions
+//===----------------------------------------------------------------------===//
+
+static void appendExpr(std::vector<int64_t> &code, AffineExpr expr) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr)) {
+    code.insert(code.end(), {AJOUR_EXPR_CONST, constant.getValue()});
+    return;
+  }
+  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr)) {
+    code.insert(code.end(), {AJOUR_EXPR_DIM, int64_t(symbol.getPosition())});
+    return;
+  }
+  auto binary = cast<AffineBinaryOpExpr>(expr);
+  appendExpr(code, binary.getLHS());
+  appendExpr(code, binary.getRHS());
+  switch (binary.getKind()) {
+  case AffineExprKind::Add:
+    code.insert(code.end(), {AJOUR_EXPR_ADD, 0});
+    break;
+  case AffineExprKind::Mul:
+    code.insert(code.end(), {AJOUR_EXPR_MUL, 0});
+    break;
+  case AffineExprKind::FloorDiv:
+    code.insert(code.end(), {AJOUR_EXPR_FLOORDIV, 0});
+    break;
+  case AffineExprKind::CeilDiv:
+    code.insert(code.end(), {AJOUR_EXPR_CEILDIV, 0});
+    break;
+  default:
+    code.insert(code.end(), {AJOUR_EXPR_MOD, 0});
+    break;
+  }
+}
+
+std::unique_ptr<artifact::ExprT> ArtifactBuilder::expr(AffineExpr e) {
+  auto out = std::make_unique<artifact::ExprT>();
+  appendExpr(out->code, simplifyAffineExpr(e, 0, model.symbols.size()));
+  return out;
+}
+
+static AffineExpr bytesOf(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return nn::numElements(nn::getDims(tensor), type.getContext()) * nn::elementBytes(tensor.getElementType());
+}
+
+//===----------------------------------------------------------------------===//
+// Inputs, outputs, symbols
+//===----------------------------------------------------------------------===//
+
+std::unique_ptr<artifact::TensorT> ArtifactBuilder::tensor(Type type, DictionaryAttr attributes,
+                                                           std::string fallbackName, unsigned buffer) {
+  auto out = std::make_unique<artifact::TensorT>();
+  auto ranked = cast<RankedTensorType>(type);
+  out->name = std::move(fallbackName);
+  if (attributes) {
+    if (auto name = attributes.getAs<StringAttr>("nn.name"))
+      out->name = name.str();
+    if (auto scale = attributes.getAs<FloatAttr>("nn.scale"))
+      out->scale = scale.getValueAsDouble();
+    if (auto zeroPoint = attributes.getAs<IntegerAttr>("nn.zero_point"))
+      out->zero_point = zeroPoint.getInt();
+  }
+  out->element_type = nn::getElementTypeId(ranked.getElementType());
+  for (AffineExpr dim : nn::getDims(ranked))
+    out->shape.push_back(expr(dim));
+  out->buffer = buffer;
+  return out;
+}
+
+void ArtifactBuilder::describeInterface() {
+  if (auto source = module->getAttrOfType<StringAttr>("nn.source"))
+    model.source = source.str();
+  model.compiler = std::string("ajour ") + ajour_version();
+  if (auto symbols = module->getAttrOfType<ArrayAttr>("nn.symbols"))
+    for (auto symbol : symbols.getAsRange<nn::SymbolAttr>()) {
+      auto out = std::make_unique<artifact::SymbolT>();
+      out->name = symbol.getName().str();
+      out->min = symbol.getMin();
+      out->max = symbol.getMax();
+      model.symbols.push_back(std::move(out));
+    }
+  // A symbol's value is read where an input's dimension is the symbol itself.
+  for (auto [i, type] : llvm::enumerate(main.getArgumentTypes()))
+    for (auto [d, dim] : llvm::enumerate(nn::getDims(cast<RankedTensorType>(type))))
+      if (auto symbol = dyn_cast<AffineSymbolExpr>(dim)) {
+        artifact::SymbolT &out = *model.symbols[symbol.getPosition()];
+        if (out.input == 0 && out.dim == 0) {
+          out.input = i;
+          out.dim = d;
+        }
+      }
+  unsigned buffer = 0;
+  for (unsigned i = 0; i < main.getNumArguments(); ++i)
+    model.inputs.push_back(
+        tensor(main.getArgumentTypes()[i], main.getArgAttrDict(i), "input" + std::to_string(i), buffer++));
+  for (unsigned i = 0; i < main.getNumResults(); ++i)
+    model.outputs.push_back(
+        tensor(main.getResultTypes()[i], main.getResultAttrDict(i), "output" + std::to_string(i), buffer++));
+}
+
+//===----------------------------------------------------------------------===//
+// Constants
+//===----------------------------------------------------------------------===//
+
+uint64_t ArtifactBuilder::appendConstant(std::vector<char> bytes) {
+  uint64_t offset = llvm::alignTo(constantBytes, constantAlignment);
+  constantBytes = offset + bytes.size();
+  pieces.push_back({offset, std::move(bytes)});
+  return offset;
+}
+
+unsigned ArtifactBuilder::constantBuffer(artifact::ProgramT &program, const std::string &key,
+                                         function_ref<std::vector<char>()> make) {
+  auto [known, isNew] = constantBuffers.try_emplace(key, program.buffers.size());
+  if (!isNew)
+    return known->second;
+  auto [place, isNewPlace] = constantPlaces.try_emplace(key);
+  if (isNewPlace) {
+    std::vector<char> bytes = make();
+    uint64_t size = bytes.size();
+    place->second = {appendConstant(std::move(bytes)), size};
+  }
+  auto buffer = std::make_unique<artifact::BufferT>();
+  buffer->kind = artifact::BufferKind::Constant;
+  buffer->size = expr(getAffineConstantExpr(place->second.second, module.getContext()));
+  buffer->segment = constantSegment;
+  buffer->segment_offset = place->second.first;
+  program.buffers.push_back(std::move(buffer));
+  return known->second;
+}
+
+bool ArtifactBuilder::readConstants(void *context, uint64_t offset, void *to, size_t bytes) {
+  auto &self = *static_cast<ArtifactBuilder *>(context);
+  std::memset(to, 0, bytes);
+  auto piece = llvm::upper_bound(self.pieces, offset, [](uint64_t at, const Piece &p) { return at < p.offset; });
+  if (piece != self.pieces.begin())
+    --piece;
+  for (; piece != self.pieces.end() && piece->offset < offset + bytes; ++piece) {
+    uint64_t from = std::max(offset, piece->offset);
+    uint64_t end = std::min(offset + bytes, piece->offset + piece->bytes.size());
+    if (from < end)
+      std::memcpy(static_cast<char *>(to) + (from - offset), piece->bytes.data() + (from - piece->offset), end - from);
+  }
+  return true;
+}
+
+static std::string packKey(const PackSpec &spec, ArrayRef<ElementsAttr> constants) {
+  std::string key;
+  llvm::raw_string_ostream os(key);
+  os << "pack " << int(spec.kind) << " " << constants[spec.weights].getAsOpaquePointer() << " "
+     << (spec.bias >= 0 ? constants[spec.bias].getAsOpaquePointer() : nullptr) << " " << spec.k << " " << spec.n << " "
+     << spec.transposed << " " << spec.kh << " " << spec.kw << " " << spec.nr << " " << spec.kr << " "
+     << spec.lhsZeroPoint;
+  for (int32_t zero : spec.rhsZeroPoints)
+    os << "," << zero;
+  return key;
+}
+
+//===----------------------------------------------------------------------===//
+// Programs
+//===----------------------------------------------------------------------===//
+
+void ArtifactBuilder::addProgram(ajour_arch arch, std::vector<LevelCode> levels) {
+  auto program = std::make_unique<artifact::ProgramT>();
+  program->arch = arch;
+  constantBuffers.clear();
+
+  llvm::DenseMap<Value, unsigned> buffers;
+  llvm::DenseMap<Value, ElementsAttr> constants;
+  auto addBuffer = [&](artifact::BufferKind kind, Type type) {
+    auto buffer = std::make_unique<artifact::BufferT>();
+    buffer->kind = kind;
+    buffer->size = expr(bytesOf(type));
+    program->buffers.push_back(std::move(buffer));
+    return unsigned(program->buffers.size() - 1);
+  };
+  for (BlockArgument argument : main.getArguments())
+    buffers[argument] = addBuffer(artifact::BufferKind::Input, argument.getType());
+  auto resolve = [](Value value) {
+    while (auto alias = value.getDefiningOp<exec::AliasOp>())
+      value = alias.getInput();
+    return value;
+  };
+  auto ret = cast<func::ReturnOp>(main.getBody().front().getTerminator());
+  for (Value value : ret.getOperands())
+    buffers[resolve(value)] = addBuffer(artifact::BufferKind::Output, value.getType());
+
+  for (LevelCode &level : levels) {
+    auto executable = std::make_unique<artifact::ExecutableT>();
+    executable->segment = 1 + executables.size();
+    executable->level = level.level;
+    program->executables.push_back(std::move(executable));
+    executableNames.push_back(std::string("code ") + lookupCpuLevel(level.level)->name);
+    executables.push_back(std::move(level.sharedObject));
+  }
+
+  unsigned step = 0;
+  for (Operation &op : main.getBody().front()) {
+    if (auto constant = dyn_cast<nn::ConstantOp>(op))
+      constants[constant.getResult()] = constant.getValue();
+    auto dispatch = dyn_cast<exec::DispatchOp>(op);
+    if (!dispatch)
+      continue;
+    auto out = std::make_unique<artifact::DispatchT>();
+    out->name = "#" + std::to_string(step) + " " + dispatch.getKind().str();
+    out->kind = dispatch.getKind().str();
+    for (const NodeInfo &node : getNodes(dispatch.getLoc()))
+      out->nodes.push_back(node.name);
+    auto callee = module.lookupSymbol<func::FuncOp>(dispatch.getCallee());
+    out->macs = expr(countMacs(callee));
+    for (Value result : dispatch.getOutputs()) {
+      auto known = buffers.find(result);
+      if (known == buffers.end()) {
+        unsigned index = addBuffer(artifact::BufferKind::Arena, result.getType());
+        program->buffers[index]->first_use = program->buffers[index]->last_use = step;
+        buffers[result] = index;
+      } else {
+        program->buffers[known->second]->first_use = program->buffers[known->second]->last_use = step;
+      }
+    }
+    SmallVector<ElementsAttr> constantArguments;
+    for (Value input : dispatch.getInputs()) {
+      Value origin = resolve(input);
+      constantArguments.push_back(constants.lookup(origin));
+      if (auto known = buffers.find(origin); known != buffers.end())
+        program->buffers[known->second]->last_use = step;
+    }
+    // Best level first.
+    for (size_t i = levels.size(); i-- > 0;) {
+      const LoweredDispatch &lowered = levels[i].dispatches.find(dispatch.getCallee())->second;
+      auto variant = std::make_unique<artifact::VariantT>();
+      variant->features = lookupCpuLevel(levels[i].level)->featureSet;
+      variant->level = levels[i].level;
+      variant->executable = i;
+      variant->symbol = lowered.symbol;
+      variant->work = expr(lowered.work);
+      variant->scratch = expr(lowered.scratchBytes);
+      for (const OperandSpec &operand : lowered.operands) {
+        if (operand.kind == OperandSpec::Result) {
+          variant->operands.push_back(buffers[dispatch.getOutputs()[operand.index]]);
+        } else if (operand.kind == OperandSpec::Packed) {
+          const PackSpec &spec = lowered.packs[operand.index];
+          variant->operands.push_back(constantBuffer(*program, packKey(spec, constantArguments),
+                                                     [&] { return packOperand(spec, constantArguments); }));
+        } else if (ElementsAttr constant = constantArguments[operand.index]) {
+          std::string key = "raw " + std::to_string(reinterpret_cast<uintptr_t>(constant.getAsOpaquePointer()));
+          variant->operands.push_back(constantBuffer(*program, key, [&] { return nn::constantBytes(constant); }));
+        } else {
+          variant->operands.push_back(buffers[resolve(dispatch.getInputs()[operand.index])]);
+        }
+      }
+      out->variants.push_back(std::move(variant));
+    }
+    program->dispatches.push_back(std::move(out));
+    ++step;
+  }
+  planBuffers(*program);
+  model.programs.push_back(std::move(program));
+}
+
+void ArtifactBuilder::planBuffers(artifact::ProgramT &program) {
+  std::vector<PlannedBuffer> planned;
+  std::vector<artifact::BufferT *> arena;
+  for (auto &buffer : program.buffers) {
+    if (buffer->kind != artifact::BufferKind::Arena)
+      continue;
+    // Rebuild the expression's value from its code: static sizes are one constant.
+    if (buffer->size->code.size() != 2 || buffer->size->code[0] != AJOUR_EXPR_CONST)
+      return;
+    PlannedBuffer p;
+    p.size = buffer->size->code[1];
+    p.firstUse = buffer->first_use;
+    p.lastUse = buffer->last_use;
+    planned.push_back(p);
+    arena.push_back(buffer.get());
+  }
+  uint64_t total = 0;
+  if (!planMemory(planned.data(), planned.size(), total))
+    return;
+  for (auto [buffer, plan] : llvm::zip_equal(arena, planned))
+    buffer->offset = plan.offset;
+  program.arena_bytes = total;
+}
+
+std::string ArtifactBuilder::write(const std::string &path) {
+  std::vector<SegmentSource> segments;
+  SegmentSource weights;
+  weights.name = "constants";
+  weights.size = constantBytes;
+  weights.read = readConstants;
+  weights.context = this;
+  segments.push_back(weights);
+  for (size_t i = 0; i < executables.size(); ++i) {
+    SegmentSource code;
+    code.name = executableNames[i];
+    code.data = executables[i].data();
+    code.size = executables[i].size();
+    segments.push_back(code);
+  }
+  return writeArtifact(path, model, segments);
+}
+
+} // namespace ajour
