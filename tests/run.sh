@@ -27,6 +27,7 @@ for option in "$@"; do
   esac
 done
 
+# AJOUR_MODELS in the environment names another place for ../shared/models.
 # A clone in another folder finds what this one compiled.
 export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 
@@ -51,7 +52,7 @@ stage() {
 }
 
 build_preset() {
-  cmake --preset "$1" >"$results/configure-$1.log" 2>&1 || { cat "$results/configure-$1.log"; return 1; }
+  cmake --preset "$1" ${AJOUR_MODELS:+"-DAJOUR_MODELS=$AJOUR_MODELS"} >"$results/configure-$1.log" 2>&1 || { cat "$results/configure-$1.log"; return 1; }
   cmake --build --preset "$1" -- -j "$jobs"
 }
 
