@@ -55,6 +55,16 @@ TEST(EngineProcess, RunsWarmsUpAndReports) {
   EXPECT_GT(process.peakBytes(), 0u);
 }
 
+TEST(EngineProcess, SeveralLiveSideBySideAndEndInAnyOrder) {
+  auto first = std::make_unique<EngineProcess>(fake, configOf("good"));
+  auto second = std::make_unique<EngineProcess>(fake, configOf("good"));
+  first->burst(1);
+  second->burst(2);
+  EXPECT_EQ(getReal(first->outputs()[0], 0), 2);
+  first.reset();
+  EXPECT_EQ(getReal(second->outputs()[0], 0), 3);
+}
+
 TEST(EngineProcess, FailuresBecomeMessages) {
   EXPECT_EQ(messageOf([] { EngineProcess(fake, configOf("bad")); }), "bad: cannot load");
   EXPECT_EQ(messageOf([] { EngineProcess(fake, configOf("throws")).burst(1); }), "throws: cannot run");

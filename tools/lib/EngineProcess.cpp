@@ -7,6 +7,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <csignal>
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -141,6 +145,9 @@ EngineProcess::EngineProcess(const EngineKind &kind, const EngineConfig &config)
   }
   if (child == 0) {
     close(sockets[0]);
+#if defined(__linux__)
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
     try {
       serve(sockets[1], kind, config);
     } catch (const std::exception &error) {
@@ -159,8 +166,11 @@ EngineProcess::EngineProcess(const EngineKind &kind, const EngineConfig &config)
 }
 
 EngineProcess::~EngineProcess() {
-  if (socket >= 0)
+  if (socket >= 0) {
+    // Closing alone is not seen: engines that were started later hold a copy of this end.
+    shutdown(socket, SHUT_RDWR);
     close(socket);
+  }
   if (child > 0)
     while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
     }
