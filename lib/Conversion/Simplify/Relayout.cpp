@@ -270,7 +270,7 @@ void Relayout::permuteAttributes(Operation *clone, ArrayRef<int64_t> label) cons
 }
 
 /// A weight's rows in the order in which the flattened elements now come.
-void Relayout::permuteWeights(OpBuilder &builder, ArrayRef<int64_t> label) const {
+void Relayout::permuteWeights(ArrayRef<int64_t> label) const {
   RankedTensorType in = tensorType(op->getOperand(0));
   ArrayRef<int64_t> group = groups.back().in;
   Perm sizes, order;
@@ -295,6 +295,8 @@ void Relayout::permuteWeights(OpBuilder &builder, ArrayRef<int64_t> label) const
       perm.push_back(order.size());
     }
     Location loc = matmul.getLoc();
+    // The weight may be defined behind the flattening.
+    OpBuilder builder(matmul);
     Value rhs = ReshapeOp::create(builder, loc, makeTensor(ArrayRef<int64_t>(split), type.getElementType()), matmul.getRhs());
     rhs = TransposeOp::create(builder, loc, rhs, perm);
     rhs = ReshapeOp::create(builder, loc, type, rhs);
@@ -319,7 +321,7 @@ Operation *Relayout::rebuild(OpBuilder &builder, ArrayRef<int64_t> label, ArrayR
   Operation *clone = builder.clone(*op);
   clone->setOperands(values);
   if (kind == Kind::Flatten) {
-    permuteWeights(builder, label);
+    permuteWeights(label);
     return clone;
   }
   Perm layout = resultLayout(label);

@@ -45,7 +45,7 @@ private:
   Perm throughGroups(llvm::ArrayRef<int64_t> layout, bool fromResult) const;
   bool keepsGroups(llvm::ArrayRef<int64_t> layout, bool ofResult) const;
   void permuteAttributes(mlir::Operation *clone, llvm::ArrayRef<int64_t> label) const;
-  void permuteWeights(mlir::OpBuilder &builder, llvm::ArrayRef<int64_t> label) const;
+  void permuteWeights(llvm::ArrayRef<int64_t> label) const;
 
   mlir::Operation *op;
   Kind kind = Kind::Fixed;
