@@ -53,17 +53,18 @@ const int specialised_gemm_count = sizeof(specialised_gemms) / sizeof(specialise
 /* Weights of one channel: kernel rows are padded to a multiple of kr. */
 #define TAPS(K, KR) ((K + KR - 1) / KR * KR * K)
 
-/* A whole image, as the code generator walks it: rows, blocks of channels, tiles of 28 pixels. Tile t is written to
- * acc + t * step; a step of 0 keeps the accumulators in cache, as a caller with a fused epilogue does. */
+/* A whole image, block of channels by block, so that the rows that neighbouring output rows share stay in L1; then
+ * rows, then tiles of 28 pixels. Tile t is written to acc + t * step; a step of 0 keeps the accumulators in cache, as
+ * a caller with a fused epilogue does. */
 #define DWCONV(symbol, level, K, S, W, C, NR, KR, A, B, ACC, ...)                                                    \
   static AJOUR_TARGET_##level __attribute__((noinline)) void symbol##_##K##s##S##_##W##x##C(                         \
       const void *image, const void *weights, void *acc, int64_t step) {                                             \
     const int64_t ow = (W - 1) / S + 1, pad = K / 2;                                                                 \
     ACC *tile = (ACC *)acc;                                                                                          \
-    for (int64_t oy = 0; oy < ow; ++oy) {                                                                            \
-      const int64_t y0 = oy * S - pad, ky0 = y0 < 0 ? -y0 : 0, ky1 = y0 + K > W ? W - y0 : K;                        \
-      const A *row = (const A *)image + (y0 + ky0) * W * C;                                                          \
-      for (int64_t c = 0; c < C; c += NR)                                                                            \
+    for (int64_t c = 0; c < C; c += NR)                                                                              \
+      for (int64_t oy = 0; oy < ow; ++oy) {                                                                          \
+        const int64_t y0 = oy * S - pad, ky0 = y0 < 0 ? -y0 : 0, ky1 = y0 + K > W ? W - y0 : K;                      \
+        const A *row = (const A *)image + (y0 + ky0) * W * C;                                                        \
         for (int64_t p = 0; p < ow; p += 28, tile += step) {                                                         \
           const B *w = (const B *)weights + c * TAPS(K, KR);                                                         \
           const int64_t n = ow - p < 28 ? ow - p : 28, ix0 = p * S - pad;                                            \
@@ -73,12 +74,13 @@ const int specialised_gemm_count = sizeof(specialised_gemms) / sizeof(specialise
             symbol(row + c, C, W * C, w, tile, n, C % NR, K, K, ky0, ky1, ix0, W, S, __VA_ARGS__);                   \
           __asm__ volatile("" ::"r"(tile) : "memory");                                                               \
         }                                                                                                            \
-    }                                                                                                                \
+      }                                                                                                              \
   }
 #define DW_gemm_f32(...)
 #define DW_gemm_8bit(...)
 #define DW_dwconv_f32(symbol, level, K, S, W, C, NR) DWCONV(symbol, level, K, S, W, C, NR, 1, float, float, float, 1)
-#define DW_dwconv_8bit(symbol, level, K, S, W, C, NR) DWCONV(symbol, level, K, S, W, C, NR, 4, uint8_t, int8_t, int32_t, 1, SPECIALISED_PAD, SPECIALISED_FLIP)
+#define DW_dwconv_8bit(symbol, level, K, S, W, C, NR) \
+  DWCONV(symbol, level, K, S, W, C, NR, 4, uint8_t, int8_t, int32_t, 1, SPECIALISED_PAD, SPECIALISED_FLIP)
 #define DW(op, symbol, level, K, S, W, C, NR) DW_##op(symbol, level, K, S, W, C, NR)
 #define ROW(op, symbol, level, mr, nr, kr, lhs, rhs, acc) GEOMETRIES(DW, op, symbol, level, nr)
 AJOUR_CPU_KERNELS_NATIVE(ROW)
@@ -86,8 +88,10 @@ AJOUR_CPU_KERNELS_NATIVE(ROW)
 
 #define DWLIST_gemm_f32(...)
 #define DWLIST_gemm_8bit(...)
-#define DWLIST_dwconv_f32(symbol, level, K, S, W, C) {#symbol, AJOUR_LEVEL_##level, K, S, W, C, sizeof(float), symbol##_##K##s##S##_##W##x##C},
-#define DWLIST_dwconv_8bit(symbol, level, K, S, W, C) {#symbol, AJOUR_LEVEL_##level, K, S, W, C, 1, symbol##_##K##s##S##_##W##x##C},
+#define DWLIST_dwconv_f32(symbol, level, K, S, W, C) \
+  {#symbol, AJOUR_LEVEL_##level, K, S, W, C, sizeof(float), symbol##_##K##s##S##_##W##x##C},
+#define DWLIST_dwconv_8bit(symbol, level, K, S, W, C) \
+  {#symbol, AJOUR_LEVEL_##level, K, S, W, C, 1, symbol##_##K##s##S##_##W##x##C},
 #define DWL(op, symbol, level, K, S, W, C, NR) DWLIST_##op(symbol, level, K, S, W, C)
 #define ROW(op, symbol, level, mr, nr, kr, lhs, rhs, acc) GEOMETRIES(DWL, op, symbol, level, nr)
 const specialised_dwconv specialised_dwconvs[] = {AJOUR_CPU_KERNELS_NATIVE(ROW)};

@@ -28,7 +28,7 @@ typedef struct {
   ajour_cpu_level level;
   int64_t kernel, stride, width, channels, element_size;
   /* Same padding; weights are packed as the table says. Tiles of [28][nr] accumulators follow each other `step`
-   * elements apart: rows, then blocks of nr channels, then pixels. */
+   * elements apart: blocks of nr channels, then rows, then pixels. */
   void (*run)(const void *image, const void *weights, void *acc, int64_t step);
 } specialised_dwconv;
 extern const specialised_dwconv specialised_dwconvs[];

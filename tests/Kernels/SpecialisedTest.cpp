@@ -73,9 +73,9 @@ static void checkDwconv(const specialised_dwconv &conv, const ajour_kernel_row &
   std::vector<Acc> acc(ow * blocks * tiles * step);
   conv.run(image.data(), packed.data(), acc.data(), step);
   const Acc *tile = acc.data();
-  for (int64_t oy = 0; oy < ow; ++oy) {
-    const int64_t y0 = oy * conv.stride - pad, ky0 = std::max<int64_t>(0, -y0), ky1 = std::min(k, w - y0);
-    for (int64_t block = 0; block < blocks; ++block)
+  for (int64_t block = 0; block < blocks; ++block)
+    for (int64_t oy = 0; oy < ow; ++oy) {
+      const int64_t y0 = oy * conv.stride - pad, ky0 = std::max<int64_t>(0, -y0), ky1 = std::min(k, w - y0);
       for (int64_t p = 0; p < ow; p += 28, tile += step) {
         const int64_t n = std::min<int64_t>(28, ow - p), channels = std::min<int64_t>(row.nr, c - block * row.nr);
         std::vector<std::conditional_t<sizeof(T) == 1, int32_t, double>> expected(step);
@@ -87,7 +87,7 @@ static void checkDwconv(const specialised_dwconv &conv, const ajour_kernel_row &
             ASSERT_EQ(tile[i * row.nr + ch], expected[i * row.nr + ch])
                 << "row " << oy << " pixel " << p + i << " channel " << block * row.nr + ch;
       }
-  }
+    }
 }
 
 TEST_P(SpecialisedDwconv, MatchesReference) {

@@ -1,5 +1,5 @@
 /* f32 depthwise convolution for AVX2: 8 pixels x 8 channels in registers, four times over a block of 32. */
-#include "../Pixels.h"
+#include "../Kernel.h"
 
 #define SYMBOL ajour_dwconv_f32_f32_f32_8x32x1_avx2
 #define SUFFIX avx2

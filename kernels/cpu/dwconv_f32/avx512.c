@@ -1,5 +1,5 @@
 /* f32 depthwise convolution for AVX-512: 8 pixels x 32 channels in registers. */
-#include "../Pixels.h"
+#include "../Kernel.h"
 
 #define SYMBOL ajour_dwconv_f32_f32_f32_8x32x1_avx512
 #define SUFFIX avx512

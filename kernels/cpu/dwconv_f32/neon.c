@@ -1,5 +1,5 @@
 /* f32 depthwise convolution for NEON: 8 pixels x 8 channels in registers, twice over a block of 16. */
-#include "../Pixels.h"
+#include "../Kernel.h"
 
 #define SYMBOL ajour_dwconv_f32_f32_f32_8x16x1_neon
 #define SUFFIX neon
