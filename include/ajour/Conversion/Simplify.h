@@ -20,6 +20,8 @@ namespace ajour {
 struct FoldOptions {
   /// Also fold dequantisations of constants; off while they still tell how a weight is quantised.
   bool foldDequantize = false;
+  /// Also let a matrix product read a transposed operand; off while layouts are still to be chosen.
+  bool foldIntoProducts = false;
 };
 
 /// `nn-fold`: constants are computed, common subexpressions and dead operations removed, identities and

@@ -31,6 +31,8 @@ struct FoldPass : PassWrapper<FoldPass, OperationPass<func::FuncOp>> {
     RewritePatternSet patterns(&getContext());
     simplify::populateMovementPatterns(patterns);
     simplify::populateElementwisePatterns(patterns);
+    if (options.foldIntoProducts)
+      simplify::populateProductPatterns(patterns);
     if (failed(simplify::applyPatterns(function, std::move(patterns))))
       return signalPassFailure();
     // Combined operations may stand on constants alone.

@@ -266,8 +266,11 @@ struct MatmulTransposedOperand : OpRewritePattern<MatmulOp> {
 
 void populateMovementPatterns(RewritePatternSet &patterns) {
   patterns.add<FoldTranspose, FoldReshape, FoldSlice, FoldConcat, FoldPad, FoldBroadcast, DropBroadcast<BinaryOp>,
-               DropBroadcast<CompareOp>, DropBroadcast<SelectOp>, GatherToSlice, MatmulTransposedOperand>(
-      patterns.getContext());
+               DropBroadcast<CompareOp>, DropBroadcast<SelectOp>, GatherToSlice>(patterns.getContext());
+}
+
+void populateProductPatterns(RewritePatternSet &patterns) {
+  patterns.add<MatmulTransposedOperand>(patterns.getContext());
 }
 
 } // namespace ajour::simplify

@@ -429,7 +429,7 @@ struct LayoutPass : PassWrapper<LayoutPass, OperationPass<func::FuncOp>> {
   }
 };
 
-/// Whether a value comes from, or goes to, the function's border through operations that only map elements.
+/// Whether a value comes from, or goes to, the function's border through operations that only map or join elements.
 bool comesFromArgument(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op)
@@ -440,7 +440,7 @@ bool comesFromArgument(Value value) {
 bool goesToReturn(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *user) {
     return isa<func::ReturnOp>(user) ||
-           (isa<QuantizeOp, DequantizeOp, CastOp, UnaryOp, ReshapeOp, RequantizeOp, TransposeOp>(user) &&
+           (isa<QuantizeOp, DequantizeOp, CastOp, UnaryOp, ReshapeOp, RequantizeOp, TransposeOp, ConcatOp>(user) &&
             goesToReturn(user->getResult(0)));
   });
 }

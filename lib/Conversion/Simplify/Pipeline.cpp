@@ -28,7 +28,7 @@ const std::vector<Stage> &stages() {
       {"nn-fold-affine-2", [] { return createFoldAffinePass(); }},
       {"nn-matmul-shape", [] { return createMatmulShapePass(); }},
       {"nn-layout-2", [] { return createLayoutPass(); }},
-      {"nn-fold-last", [] { return createFoldPass({/*foldDequantize=*/true}); }},
+      {"nn-fold-last", [] { return createFoldPass({/*foldDequantize=*/true, /*foldIntoProducts=*/true}); }},
   };
   return all;
 }

@@ -61,6 +61,7 @@ mlir::LogicalResult applyPatterns(mlir::Operation *root, mlir::RewritePatternSet
 void eraseDeadOps(mlir::func::FuncOp function);
 
 void populateMovementPatterns(mlir::RewritePatternSet &patterns);
+void populateProductPatterns(mlir::RewritePatternSet &patterns);
 void populateElementwisePatterns(mlir::RewritePatternSet &patterns);
 void populatePadPatterns(mlir::RewritePatternSet &patterns);
 void populateQuantizationMotion(mlir::RewritePatternSet &patterns);
