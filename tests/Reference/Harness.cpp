@@ -46,7 +46,7 @@ Outcome runOp(const std::string &op, std::vector<HostTensor> inputs) {
     os << (i ? ", %" : "%") << i << ": "
        << nn::makeTensor(inputs[i].shape, nn::getElementType(inputs[i].elementType, context()));
   }
-  int count = results[0] == '(' ? std::count(results.begin(), results.end(), 't') / 2 : 1;
+  int count = results[0] == '(' ? std::count(results.begin(), results.end(), '<') : 1;
   std::string list = results[0] == '(' ? results.substr(1, results.size() - 2) : results;
   std::string values = "%r#0";
   for (int i = 1; i < count; ++i)

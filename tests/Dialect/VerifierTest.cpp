@@ -1,0 +1,363 @@
+//===- VerifierTest.cpp - one violation for each numbered constraint ------------------------===//
+#include "Dialect/Parsing.h"
+
+using namespace ajour::test;
+
+namespace {
+struct Violation {
+  const char *name;      ///< operation and constraint
+  const char *arguments; ///< of the function
+  const char *body;
+  const char *message; ///< part of the diagnostic
+};
+void PrintTo(const Violation &violation, std::ostream *os) { *os << violation.name; }
+} // namespace
+
+class Verifier : public testing::TestWithParam<Violation> {};
+
+TEST_P(Verifier, NamesTheConstraint) {
+  std::string message;
+  auto module = parse(functionOf(GetParam().arguments, GetParam().body), message);
+  EXPECT_FALSE(module) << GetParam().body;
+  EXPECT_NE(message.find(GetParam().message), std::string::npos) << message;
+}
+
+static std::string nameOf(const testing::TestParamInfo<Violation> &info) { return info.param.name; }
+
+#define WINDOW(strides, dilations, low, high)                                                                          \
+  "strides = array<i64: " strides ">, dilations = array<i64: " dilations ">, pads_low = array<i64: " low               \
+  ">, pads_high = array<i64: " high ">"
+#define RESIZE(scales)                                                                                                 \
+  "{mode = #nn.resize_mode<linear>, coordinate_mode = #nn.coordinate_mode<half_pixel>, nearest_mode = "                \
+  "#nn.nearest_mode<floor>, scales = array<f32" scales ">}"
+
+INSTANTIATE_TEST_SUITE_P(
+    Elementwise, Verifier,
+    testing::Values(
+        Violation{"constant_C1", "",
+                  "%0 = \"nn.constant\"() {value = dense<1.0> : tensor<2xf32>} : () -> tensor<3xf32>", "C1:"},
+        Violation{"unary_C1_float", "%a: tensor<2xi32>", "%0 = nn.unary <exp> %a : (tensor<2xi32>) -> tensor<2xi32>",
+                  "C1: a floating point operand is needed, found i32"},
+        Violation{"unary_C1_number", "%a: tensor<2xi1>", "%0 = nn.unary <neg> %a : (tensor<2xi1>) -> tensor<2xi1>",
+                  "C1: a number is needed"},
+        Violation{"unary_C2", "%a: tensor<2xf32>", "%0 = nn.unary <logical_not> %a : (tensor<2xf32>) -> tensor<2xf32>",
+                  "C2: i1 is needed"},
+        Violation{"unary_C3", "%a: tensor<2xf32>", "%0 = nn.unary <bitwise_not> %a : (tensor<2xf32>) -> tensor<2xf32>",
+                  "C3: an integer is needed"},
+        Violation{"binary_C1", "%a: tensor<2xf32>, %b: tensor<2xf16>",
+                  "%0 = nn.binary <add> %a, %b : (tensor<2xf32>, tensor<2xf16>) -> tensor<2xf32>", "C1:"},
+        Violation{"binary_C2", "%a: tensor<2xf32>, %b: tensor<3xf32>",
+                  "%0 = nn.binary <add> %a, %b : (tensor<2xf32>, tensor<3xf32>) -> tensor<3xf32>", "C2:"},
+        Violation{"compare_C1", "%a: tensor<2xf32>, %b: tensor<2xi32>",
+                  "%0 = nn.compare <lt> %a, %b : (tensor<2xf32>, tensor<2xi32>) -> tensor<2xi1>", "C1:"},
+        Violation{"compare_C2", "%a: tensor<2xf32>, %b: tensor<3xf32>",
+                  "%0 = nn.compare <lt> %a, %b : (tensor<2xf32>, tensor<3xf32>) -> tensor<2xi1>", "C2:"},
+        Violation{"select_C1", "%c: tensor<2xi1>, %a: tensor<2xf32>, %b: tensor<2xi32>",
+                  "%0 = nn.select %c, %a, %b : (tensor<2xi1>, tensor<2xf32>, tensor<2xi32>) -> tensor<2xf32>", "C1:"},
+        Violation{"select_C2", "%c: tensor<3xi1>, %a: tensor<2xf32>, %b: tensor<2xf32>",
+                  "%0 = nn.select %c, %a, %b : (tensor<3xi1>, tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>", "C2:"},
+        Violation{"cast_C1", "%a: tensor<2xf32>", "%0 = nn.cast %a : (tensor<2xf32>) -> tensor<3xi8>", "C1:"},
+        Violation{"clamp_C1", "%a: tensor<2xf32>",
+                  "%0 = nn.clamp %a {low = 2.0 : f64, high = 1.0 : f64} : (tensor<2xf32>) -> tensor<2xf32>", "C1:"},
+        Violation{"quantize_C1", "%a: tensor<2xf32>",
+                  "%0 = nn.quantize %a {scales = array<f32: 1.0>, zero_points = array<i32: 0>} : (tensor<2xf32>) -> "
+                  "tensor<3xi8>",
+                  "C1:"},
+        Violation{"quantize_C2", "%a: tensor<2xf32>",
+                  "%0 = nn.quantize %a {scales = array<f32: 1.0, 1.0, 1.0>, zero_points = array<i32: 0, 0, 0>} : "
+                  "(tensor<2xf32>) -> tensor<2xi8>",
+                  "C2:"},
+        Violation{"quantize_C2_zero_points", "%a: tensor<2xf32>",
+                  "%0 = nn.quantize %a {scales = array<f32: 1.0, 1.0>, zero_points = array<i32: 0>} : (tensor<2xf32>) "
+                  "-> tensor<2xi8>",
+                  "C2: 2 scales and 1 zero points"},
+        Violation{"quantize_C3", "%a: tensor<2xf32>",
+                  "%0 = nn.quantize %a {scales = array<f32: 0.0>, zero_points = array<i32: 0>} : (tensor<2xf32>) -> "
+                  "tensor<2xi8>",
+                  "C3:"},
+        Violation{"quantize_C4", "%a: tensor<2xf32>",
+                  "%0 = nn.quantize %a {scales = array<f32: 1.0>, zero_points = array<i32: 128>} : (tensor<2xf32>) -> "
+                  "tensor<2xi8>",
+                  "C4:"},
+        Violation{"dequantize_C1", "%a: tensor<2xi8>",
+                  "%0 = nn.dequantize %a {scales = array<f32: 1.0>, zero_points = array<i32: 0>} : (tensor<2xi8>) -> "
+                  "tensor<3xf32>",
+                  "C1:"},
+        Violation{
+            "dequantize_C2_block", "%a: tensor<2x5xi8>",
+            "%0 = nn.dequantize %a {scales = array<f32: 1.0, 1.0>, zero_points = array<i32: 0, 0>, axis = 1 : i64, "
+            "block = 4 : i64} : (tensor<2x5xi8>) -> tensor<2x5xf32>",
+            "C2: 4 scales are needed, found 2"},
+        Violation{"dequantize_C4", "%a: tensor<2xui8>",
+                  "%0 = nn.dequantize %a {scales = array<f32: 1.0>, zero_points = array<i32: -1>} : (tensor<2xui8>) -> "
+                  "tensor<2xf32>",
+                  "C4:"},
+        Violation{
+            "requantize_C1", "%a: tensor<2xi32>",
+            "%0 = nn.requantize %a {scales = array<f32: 1.0>, qmin = 0 : i32, qmax = 1 : i32} : (tensor<2xi32>) -> "
+            "tensor<3xi8>",
+            "C1:"},
+        Violation{
+            "requantize_C2", "%a: tensor<2xi32>",
+            "%0 = nn.requantize %a {scales = array<f32: 1.0>, multipliers = array<i32: 1>, shifts = array<i32: 0>, "
+            "qmin = 0 : i32, qmax = 1 : i32} : (tensor<2xi32>) -> tensor<2xi8>",
+            "C2:"},
+        Violation{"requantize_C3", "%a: tensor<2xi32>",
+                  "%0 = nn.requantize %a {scales = array<f32: 1.0, 1.0, 1.0>, qmin = 0 : i32, qmax = 1 : i32} : "
+                  "(tensor<2xi32>) -> tensor<2xi8>",
+                  "C3:"},
+        Violation{
+            "requantize_C4", "%a: tensor<2xi32>",
+            "%0 = nn.requantize %a {scales = array<f32: 1.0>, qmin = 0 : i32, qmax = 128 : i32} : (tensor<2xi32>) "
+            "-> tensor<2xi8>",
+            "C4:"},
+        Violation{"lookup_C1", "%a: tensor<2xi16>, %t: tensor<256xi16>",
+                  "%0 = nn.lookup %a, %t : (tensor<2xi16>, tensor<256xi16>) -> tensor<2xi16>", "C1:"},
+        Violation{"lookup_C2", "%a: tensor<2xi8>, %t: tensor<255xi8>",
+                  "%0 = nn.lookup %a, %t : (tensor<2xi8>, tensor<255xi8>) -> tensor<2xi8>", "C2:"},
+        Violation{"lookup_C3", "%a: tensor<2xi8>, %t: tensor<256xi8>",
+                  "%0 = nn.lookup %a, %t : (tensor<2xi8>, tensor<256xi8>) -> tensor<3xi8>", "C3:"}),
+    nameOf);
+
+INSTANTIATE_TEST_SUITE_P(
+    Products, Verifier,
+    testing::Values(
+        Violation{"matmul_C1", "%a: tensor<2xf32>, %b: tensor<2x2xf32>",
+                  "%0 = nn.matmul %a, %b : (tensor<2xf32>, tensor<2x2xf32>) -> tensor<2xf32>", "C1:"},
+        Violation{"matmul_C2", "%a: tensor<2x3xf32>, %b: tensor<2x2xf32>",
+                  "%0 = nn.matmul %a, %b : (tensor<2x3xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>", "C2:"},
+        Violation{"matmul_C3", "%a: tensor<2x2xf32>, %c: tensor<3xf32>",
+                  "%0 = nn.matmul %a, %a, %c : (tensor<2x2xf32>, tensor<2x2xf32>, tensor<3xf32>) -> tensor<2x2xf32>",
+                  "C3:"},
+        Violation{"matmul_C4", "%a: tensor<2x2xi8>",
+                  "%0 = nn.matmul %a, %a {rhs_zero_points = array<i32: 1, 2, 3>} : (tensor<2x2xi8>, tensor<2x2xi8>) -> "
+                  "tensor<2x2xi32>",
+                  "C4:"},
+        Violation{"matmul_types", "%a: tensor<2x2xi64>",
+                  "%0 = nn.matmul %a, %a : (tensor<2x2xi64>, tensor<2x2xi64>) -> tensor<2x2xi64>",
+                  "unsupported element types"},
+        Violation{"conv_C1", "%a: tensor<2x2xf32>, %f: tensor<2x2xf32>",
+                  "%0 = nn.conv %a, %f {" WINDOW("1", "1", "0", "0") "} : (tensor<2x2xf32>, tensor<2x2xf32>) -> "
+                                                                     "tensor<2x2xf32>",
+                  "C1:"},
+        Violation{"conv_C2", "%a: tensor<1x4x4xf32>, %f: tensor<2x1x3xf32>",
+                  "%0 = nn.conv %a, %f {" WINDOW("1", "1", "0", "0") "} : (tensor<1x4x4xf32>, tensor<2x1x3xf32>) -> "
+                                                                     "tensor<1x4x2xf32>",
+                  "C2:"},
+        Violation{"conv_C3", "%a: tensor<1x4x4xf32>, %f: tensor<2x1x4xf32>",
+                  "%0 = nn.conv %a, %f {" WINDOW("0", "1", "0", "0") "} : (tensor<1x4x4xf32>, tensor<2x1x4xf32>) -> "
+                                                                     "tensor<1x4x2xf32>",
+                  "C3:"},
+        Violation{"conv_C4", "%a: tensor<1x4x4xf32>, %f: tensor<2x3x4xf32>",
+                  "%0 = nn.conv %a, %f {" WINDOW("1", "2", "0", "0") "} : (tensor<1x4x4xf32>, tensor<2x3x4xf32>) -> "
+                                                                     "tensor<1x1x2xf32>",
+                  "C4:"},
+        Violation{"conv_C5", "%a: tensor<1x4x4xf32>, %f: tensor<2x1x4xf32>, %c: tensor<3xf32>",
+                  "%0 = nn.conv %a, %f, %c {" WINDOW("1", "1", "0", "0") "} : (tensor<1x4x4xf32>, tensor<2x1x4xf32>, "
+                                                                         "tensor<3xf32>) -> tensor<1x4x2xf32>",
+                  "C5:"},
+        Violation{"conv_transpose_C6", "%a: tensor<1x1x4xf32>, %f: tensor<2x1x4xf32>",
+                  "%0 = nn.conv_transpose %a, %f {" WINDOW(
+                      "1", "1", "1", "0") ", output_pads = array<i64: 0>} : "
+                                          "(tensor<1x1x4xf32>, tensor<2x1x4xf32>) -> tensor<1x1x2xf32>",
+                  "C6:"},
+        Violation{"max_pool_C1", "%a: tensor<2x2xf32>",
+                  "%0 = nn.max_pool %a {window = array<i64: 1>, " WINDOW("1", "1", "0", "0") "} : (tensor<2x2xf32>) -> "
+                                                                                             "tensor<2x2xf32>",
+                  "C1:"},
+        Violation{
+            "max_pool_C3", "%a: tensor<1x4x1xf32>",
+            "%0 = nn.max_pool %a {window = array<i64: 0>, " WINDOW("1", "1", "0", "0") "} : (tensor<1x4x1xf32>) -> "
+                                                                                       "tensor<1x4x1xf32>",
+            "C3:"},
+        Violation{
+            "avg_pool_C4", "%a: tensor<1x4x1xf32>",
+            "%0 = nn.avg_pool %a {window = array<i64: 5>, " WINDOW("1", "1", "0", "0") "} : (tensor<1x4x1xf32>) -> "
+                                                                                       "tensor<1x1x1xf32>",
+            "C4:"},
+        Violation{"resize_C1", "%a: tensor<2xf32>",
+                  "%0 = nn.resize %a " RESIZE("") " : (tensor<2xf32>) -> tensor<2x2xf32>", "C1:"},
+        Violation{"resize_C2", "%a: tensor<2xf32>",
+                  "%0 = nn.resize %a " RESIZE(": 0.0") " : (tensor<2xf32>) -> tensor<2xf32>", "C2:"},
+        Violation{"resize_C3", "%a: tensor<2xf32>",
+                  "%0 = nn.resize %a " RESIZE("") " : (tensor<2xf32>) -> tensor<2xf16>", "C3:"},
+        Violation{"grid_sample_C1", "%a: tensor<1x2x2x1xf32>, %g: tensor<2x1x1x2xf32>",
+                  "%0 = nn.grid_sample %a, %g {mode = #nn.resize_mode<linear>, padding = #nn.sample_padding<zeros>} : "
+                  "(tensor<1x2x2x1xf32>, tensor<2x1x1x2xf32>) -> tensor<2x1x1x1xf32>",
+                  "C1:"},
+        Violation{"grid_sample_C2", "%a: tensor<1x2x2x1xf32>, %g: tensor<1x1x1x3xf32>",
+                  "%0 = nn.grid_sample %a, %g {mode = #nn.resize_mode<linear>, padding = #nn.sample_padding<zeros>} : "
+                  "(tensor<1x2x2x1xf32>, tensor<1x1x1x3xf32>) -> tensor<1x1x1x1xf32>",
+                  "C2:"},
+        Violation{"grid_sample_C3", "%a: tensor<1x2x2x1xi8>, %g: tensor<1x1x1x2xf32>",
+                  "%0 = nn.grid_sample %a, %g {mode = #nn.resize_mode<linear>, padding = #nn.sample_padding<zeros>} : "
+                  "(tensor<1x2x2x1xi8>, tensor<1x1x1x2xf32>) -> tensor<1x1x1x1xi8>",
+                  "must be ranked tensor of"}),
+    nameOf);
+
+INSTANTIATE_TEST_SUITE_P(
+    Norm, Verifier,
+    testing::Values(
+        Violation{"reduce_C1", "%a: tensor<2x2xf32>",
+                  "%0 = nn.reduce <sum> %a {axes = array<i64: 1, 0>} : (tensor<2x2xf32>) -> tensor<f32>", "C1:"},
+        Violation{"arg_reduce_C1", "%a: tensor<2xf32>",
+                  "%0 = nn.arg_reduce <max> %a {axis = 1 : i64} : (tensor<2xf32>) -> tensor<i64>", "C1:"},
+        Violation{"arg_reduce_C2", "%a: tensor<0xf32>",
+                  "%0 = nn.arg_reduce <max> %a {axis = 0 : i64} : (tensor<0xf32>) -> tensor<i64>", "C2:"},
+        Violation{"softmax_C1", "%a: tensor<2xf32>",
+                  "%0 = nn.softmax %a {axis = -1 : i64} : (tensor<2xf32>) -> tensor<2xf32>", "C1:"},
+        Violation{"softmax_C2", "%a: tensor<2xi8>",
+                  "%0 = nn.softmax %a {axis = 0 : i64} : (tensor<2xi8>) -> tensor<2xi8>", "must be ranked tensor of"},
+        Violation{"layer_norm_C1", "%a: tensor<2xf32>",
+                  "%0 = nn.layer_norm %a {axis = 1 : i64, epsilon = 0.0 : f32} : (tensor<2xf32>) -> tensor<2xf32>",
+                  "C1:"},
+        Violation{
+            "layer_norm_C2", "%a: tensor<2xf32>, %s: tensor<3xf32>",
+            "%0 = nn.layer_norm %a scale %s {axis = 0 : i64, epsilon = 0.0 : f32} : (tensor<2xf32>, tensor<3xf32>) "
+            "-> tensor<2xf32>",
+            "C2:"},
+        Violation{"cumsum_C1", "%a: tensor<2xf32>",
+                  "%0 = nn.cumsum %a {axis = 1 : i64} : (tensor<2xf32>) -> tensor<2xf32>", "C1:"},
+        Violation{
+            "top_k_C1", "%a: tensor<2xf32>",
+            "%0, %1 = nn.top_k %a {k = 1 : i64, axis = 1 : i64} : (tensor<2xf32>) -> (tensor<1xf32>, tensor<1xi64>)",
+            "C1:"},
+        Violation{
+            "top_k_C2", "%a: tensor<2xf32>",
+            "%0, %1 = nn.top_k %a {k = 3 : i64, axis = 0 : i64} : (tensor<2xf32>) -> (tensor<3xf32>, tensor<3xi64>)",
+            "C2:"}),
+    nameOf);
+
+INSTANTIATE_TEST_SUITE_P(
+    Movement, Verifier,
+    testing::Values(
+        Violation{"transpose_C1", "%a: tensor<2x3xf32>",
+                  "%0 = nn.transpose %a {perm = array<i64: 0, 0>} : (tensor<2x3xf32>) -> tensor<2x2xf32>", "C1:"},
+        Violation{"reshape_C1", "%a: tensor<2xf32>", "%0 = nn.reshape %a : (tensor<2xf32>) -> tensor<2xi32>", "C1:"},
+        Violation{"reshape_C2", "%a: tensor<2xf32>", "%0 = nn.reshape %a : (tensor<2xf32>) -> tensor<3xf32>", "C2:"},
+        Violation{"broadcast_C1", "%a: tensor<1xf32>", "%0 = nn.broadcast %a : (tensor<1xf32>) -> tensor<2xi8>", "C1:"},
+        Violation{"broadcast_C2", "%a: tensor<2xf32>", "%0 = nn.broadcast %a : (tensor<2xf32>) -> tensor<3xf32>",
+                  "C2:"},
+        Violation{"slice_C1_count", "%a: tensor<2xf32>",
+                  "%0 = nn.slice %a {starts = array<i64>, steps = array<i64: 1>} : (tensor<2xf32>) -> tensor<2xf32>",
+                  "C1:"},
+        Violation{"slice_C1_step", "%a: tensor<2xf32>",
+                  "%0 = nn.slice %a {starts = array<i64: 0>, steps = array<i64: 0>} : (tensor<2xf32>) -> tensor<2xf32>",
+                  "C1: step 0"},
+        Violation{"slice_C2", "%a: tensor<2xf32>",
+                  "%0 = nn.slice %a {starts = array<i64: 0>, steps = array<i64: 1>} : (tensor<2xf32>) -> tensor<2xi8>",
+                  "C2:"},
+        Violation{"slice_C3", "%a: tensor<2xf32>",
+                  "%0 = nn.slice %a {starts = array<i64: 1>, steps = array<i64: 1>} : (tensor<2xf32>) -> tensor<2xf32>",
+                  "C3:"},
+        Violation{"concat_C1", "", "%0 = nn.concat {axis = 0 : i64} : () -> tensor<0xf32>", "C1:"},
+        Violation{"concat_C2", "%a: tensor<2x2xf32>, %b: tensor<2x3xf32>",
+                  "%0 = nn.concat %a, %b {axis = 0 : i64} : (tensor<2x2xf32>, tensor<2x3xf32>) -> tensor<4x2xf32>",
+                  "C2:"},
+        Violation{"concat_C3", "%a: tensor<2xf32>",
+                  "%0 = nn.concat %a {axis = 1 : i64} : (tensor<2xf32>) -> tensor<2xf32>", "C3:"},
+        Violation{"pad_C1", "%a: tensor<2xf32>",
+                  "%0 = nn.pad %a {low = array<i64>, high = array<i64: 1>} : (tensor<2xf32>) -> tensor<3xf32>", "C1:"},
+        Violation{"pad_C2", "%a: tensor<2xf32>",
+                  "%0 = nn.pad %a {low = array<i64: -2>, high = array<i64: -1>} : (tensor<2xf32>) -> tensor<0xf32>",
+                  "C2:"},
+        Violation{"pad_C3_reflect", "%a: tensor<3x2xf32>",
+                  "%0 = nn.pad %a {low = array<i64: 0, 2>, high = array<i64: 0, 0>, mode = #nn.pad_mode<reflect>} : "
+                  "(tensor<3x2xf32>) -> tensor<3x4xf32>",
+                  "C3: reflect adds 2 to dimension 1 of f32[3, 2], at most 1 is possible"},
+        Violation{"pad_C3_reflect_after_crop", "%a: tensor<4xf32>",
+                  "%0 = nn.pad %a {low = array<i64: -3>, high = array<i64: 3>, mode = #nn.pad_mode<reflect>} : "
+                  "(tensor<4xf32>) -> tensor<4xf32>",
+                  "C3:"},
+        Violation{"pad_C3_reflect_far", "%a: tensor<8x20x17x13xf32>",
+                  "%0 = nn.pad %a {low = array<i64: 3, 0, 4, 1>, high = array<i64: 11, 1, 8, 0>, mode = "
+                  "#nn.pad_mode<reflect>} : (tensor<8x20x17x13xf32>) -> tensor<22x21x29x14xf32>",
+                  "C3: reflect adds 11 to dimension 0"},
+        Violation{"pad_C3_symmetric", "%a: tensor<2xf32>",
+                  "%0 = nn.pad %a {low = array<i64: 3>, high = array<i64: 0>, mode = #nn.pad_mode<symmetric>} : "
+                  "(tensor<2xf32>) -> tensor<5xf32>",
+                  "C3:"},
+        Violation{"pad_C4", "%a: tensor<2xf32>, %v: tensor<i8>",
+                  "%0 = nn.pad %a, %v {low = array<i64: 1>, high = array<i64: 0>} : (tensor<2xf32>, tensor<i8>) -> "
+                  "tensor<3xf32>",
+                  "C4:"},
+        Violation{"gather_C1", "%a: tensor<2xf32>, %i: tensor<1xi64>",
+                  "%0 = nn.gather %a, %i {axis = 1 : i64} : (tensor<2xf32>, tensor<1xi64>) -> tensor<1xf32>", "C1:"},
+        Violation{
+            "gather_C2", "%a: tensor<2x2xf32>, %i: tensor<3x1xi64>",
+            "%0 = nn.gather %a, %i {axis = 1 : i64, batch_dims = 1 : i64} : (tensor<2x2xf32>, tensor<3x1xi64>) -> "
+            "tensor<2x1xf32>",
+            "C2:"},
+        Violation{"gather_C3", "%a: tensor<2xf32>, %i: tensor<1xf32>",
+                  "%0 = nn.gather %a, %i {axis = 0 : i64} : (tensor<2xf32>, tensor<1xf32>) -> tensor<1xf32>",
+                  "must be ranked tensor of"},
+        Violation{
+            "gather_elements_C1", "%a: tensor<2xf32>, %i: tensor<1x1xi64>",
+            "%0 = nn.gather_elements %a, %i {axis = 0 : i64} : (tensor<2xf32>, tensor<1x1xi64>) -> tensor<1x1xf32>",
+            "C1:"},
+        Violation{"gather_elements_C2", "%a: tensor<2xf32>, %i: tensor<1xi64>",
+                  "%0 = nn.gather_elements %a, %i {axis = 1 : i64} : (tensor<2xf32>, tensor<1xi64>) -> tensor<1xf32>",
+                  "C2:"},
+        Violation{
+            "gather_elements_C3", "%a: tensor<2x2xf32>, %i: tensor<1x3xi64>",
+            "%0 = nn.gather_elements %a, %i {axis = 0 : i64} : (tensor<2x2xf32>, tensor<1x3xi64>) -> tensor<1x3xf32>",
+            "C3:"},
+        Violation{"gather_nd_C1", "%a: tensor<2xf32>, %i: tensor<1x2xi64>",
+                  "%0 = nn.gather_nd %a, %i : (tensor<2xf32>, tensor<1x2xi64>) -> tensor<1xf32>", "C1:"},
+        Violation{
+            "gather_nd_C2", "%a: tensor<2x2xf32>, %i: tensor<3x1xi64>",
+            "%0 = nn.gather_nd %a, %i {batch_dims = 1 : i64} : (tensor<2x2xf32>, tensor<3x1xi64>) -> tensor<3xf32>",
+            "C2:"},
+        Violation{
+            "scatter_elements_C1", "%a: tensor<2xf32>, %i: tensor<1xi64>, %u: tensor<2xf32>",
+            "%0 = nn.scatter_elements %a, %i, %u {axis = 0 : i64} : (tensor<2xf32>, tensor<1xi64>, tensor<2xf32>) -> "
+            "tensor<2xf32>",
+            "C1:"},
+        Violation{
+            "scatter_elements_C2", "%a: tensor<2xf32>, %i: tensor<1xi64>, %u: tensor<1xf32>",
+            "%0 = nn.scatter_elements %a, %i, %u {axis = 1 : i64} : (tensor<2xf32>, tensor<1xi64>, tensor<1xf32>) -> "
+            "tensor<2xf32>",
+            "C2:"},
+        Violation{
+            "scatter_elements_C3", "%a: tensor<2xf32>, %i: tensor<1xi64>, %u: tensor<1xf16>",
+            "%0 = nn.scatter_elements %a, %i, %u {axis = 0 : i64} : (tensor<2xf32>, tensor<1xi64>, tensor<1xf16>) -> "
+            "tensor<2xf32>",
+            "C3:"},
+        Violation{"scatter_nd_C1", "%a: tensor<2xf32>, %i: tensor<1x2xi64>, %u: tensor<1xf32>",
+                  "%0 = nn.scatter_nd %a, %i, %u : (tensor<2xf32>, tensor<1x2xi64>, tensor<1xf32>) -> tensor<2xf32>",
+                  "C1:"},
+        Violation{"scatter_nd_C2", "%a: tensor<2xf32>, %i: tensor<1x1xi64>, %u: tensor<2xf32>",
+                  "%0 = nn.scatter_nd %a, %i, %u : (tensor<2xf32>, tensor<1x1xi64>, tensor<2xf32>) -> tensor<2xf32>",
+                  "C2:"},
+        Violation{"scatter_nd_C3", "%a: tensor<2xf32>, %i: tensor<1x1xi64>, %u: tensor<1xi8>",
+                  "%0 = nn.scatter_nd %a, %i, %u : (tensor<2xf32>, tensor<1x1xi64>, tensor<1xi8>) -> tensor<2xf32>",
+                  "C3:"},
+        Violation{"reverse_sequence_C1", "%a: tensor<2x2xf32>, %l: tensor<2xi64>",
+                  "%0 = nn.reverse_sequence %a, %l {batch_axis = 0 : i64, time_axis = 0 : i64} : (tensor<2x2xf32>, "
+                  "tensor<2xi64>) -> tensor<2x2xf32>",
+                  "C1:"},
+        Violation{"reverse_sequence_C2", "%a: tensor<2x2xf32>, %l: tensor<3xi64>",
+                  "%0 = nn.reverse_sequence %a, %l {batch_axis = 0 : i64, time_axis = 1 : i64} : (tensor<2x2xf32>, "
+                  "tensor<3xi64>) -> tensor<2x2xf32>",
+                  "C2:"},
+        Violation{"iota_C1", "", "%0 = nn.iota {axis = 1 : i64} : () -> tensor<2xi32>", "C1:"}),
+    nameOf);
+
+INSTANTIATE_TEST_SUITE_P(
+    Exec, Verifier,
+    testing::Values(Violation{"dispatch_C1_missing", "%a: tensor<2xf32>",
+                              "%0 = exec.dispatch \"x\" @nothing(%a) : (tensor<2xf32>) -> tensor<2xf32>",
+                              "C1: no function @nothing"},
+                    Violation{"dispatch_C1_types", "%a: tensor<2xf32>",
+                              "%0 = exec.dispatch \"x\" @main(%a) : (tensor<2xf32>) -> tensor<2xf32>",
+                              "C1: types differ"}),
+    nameOf);
+
+TEST(Dims, ConstraintsAreNamed) {
+  std::string message;
+  EXPECT_FALSE(parse(functionOf("%a: tensor<?x2xf32, #nn.dims<()[s0] -> (s0)>>", ""), message));
+  EXPECT_NE(message.find("C1"), std::string::npos) << message;
+  message.clear();
+  EXPECT_FALSE(parse(functionOf("%a: tensor<?x2xf32, #nn.dims<()[s0] -> (s0, 3)>>", ""), message));
+  EXPECT_NE(message.find("C2"), std::string::npos) << message;
+}
