@@ -33,9 +33,12 @@ def NN_UnaryOp : NN_InferredOp<"unary"> {
 def NN_BinaryOp : NN_InferredOp<"binary"> {
   let summary = "element-wise function of two operands with broadcasting";
   let description = [{
-    C1: equal element types. C2: broadcastable shapes. Integer arithmetic wraps. Integer `div` truncates
-    (by zero: 0), `floor_div` rounds down; `floor_mod` has the divisor's sign, `trunc_mod` the
-    dividend's. The `bit_` kinds are logical on i1. `shift_right` is arithmetic on signed types.
+    C1: equal element types. C2: broadcastable shapes. Integer arithmetic wraps. Integer `div` truncates,
+    `floor_div` rounds down; `floor_mod` has the divisor's sign, `trunc_mod` the dividend's; all four give 0
+    for a divisor of 0. An integer `pow` with a negative exponent is 1 / x^n truncated (x = 0: 0). The
+    `bit_` kinds are logical on i1, which has `min` and `max` besides and no arithmetic; floating point has
+    no `bit_` and shift kinds, integers no `atan2`. `shift_right` is arithmetic on signed types; a count
+    that is negative or at least the width leaves 0, or copies of the sign.
     `prelu`(x, slope) = x < 0 ? slope x : x. `min` and `max` give NaN when an operand is NaN.
   }];
   let arguments = (ins NN_BinaryKindAttr:$kind, NN_Tensor:$lhs, NN_Tensor:$rhs);
@@ -85,7 +88,7 @@ def NN_QuantizeOp : NN_Op<"quantize"> {
   let summary = "real to quantised integer: saturate(round_half_even(x / scale) + zero_point)";
   let description = [{
     Parameters are per tensor (one each) or per channel along `axis` (one for each index). C1: float in,
-    integer out, equal shapes. C2: 1 or dim(axis) scales, as many zero points. C3: scales are positive
+    integer out, equal shapes. NaN gives the lowest value. C2: 1 or dim(axis) scales, as many zero points. C3: scales are positive
     and finite. C4: zero points lie in the result's range.
   }];
   let arguments = (ins NN_FloatTensor:$input, DenseF32ArrayAttr:$scales, DenseI32ArrayAttr:$zero_points,
@@ -110,10 +113,11 @@ def NN_RequantizeOp : NN_Op<"requantize"> {
   let summary = "accumulator to quantised integer";
   let description = [{
     Either `scales` (float form: saturate(round_half_even(f32(x) * scale) + zero_point)) or `multipliers`
-    with `shifts` (fixed-point form: x * multiplier * 2^(shift - 31)). Fixed-point, 32-bit operand: the
-    doubling high product rounded to nearest (halves away from zero on its sign's side, as
-    (a b + (a b >= 0 ? 2^30 : 1 - 2^30)) / 2^31 truncated, saturated), after shifting x left by
-    max(shift, 0), then an arithmetic right shift by max(-shift, 0) that rounds halves away from zero.
+    with `shifts` (fixed-point form: x * multiplier * 2^(shift - 31)). Fixed-point, operand of at most 32
+    bits: x shifted left by max(shift, 0) in 32 bits (wrapping); then the doubling high product,
+    (a b + (a b >= 0 ? 2^30 : 1 - 2^30)) / 2^31 truncated towards zero, which rounds halves upwards, with
+    -2^31 times -2^31 saturated; then an arithmetic right shift by max(-shift, 0) that rounds halves away
+    from zero. Shifts lie in [-31, 31], for 64-bit operands in [-31, 14].
     64-bit operand: the multiplier is first rounded to 16 bits, (m + 2^15) >> 16, at most 0x7fff, then
     (x m + 2^(14 - shift)) >> (15 - shift). Afterwards zero_point is added and the result is limited to
     [qmin, qmax]. One value for all or one for each index of `axis` (negative: from the end).

@@ -4,7 +4,8 @@ def NN_ReduceOp : NN_InferredOp<"reduce"> {
   let summary = "reduction over axes";
   let description = [{
     f16 and bf16 accumulate in f32; integers in their own type (mean truncates towards zero). An empty
-    reduction gives 0 (sum, mean), 1 (prod), the lowest or highest value (max, min). On i1 max is any, min all.
+    reduction gives 0 (sum, mean), 1 (prod), the lowest or highest value (max, min). On i1 max is any, min all;
+    the others need numbers. NaN wins max and min.
     C1: axes are distinct, ascending, in [0, rank).
   }];
   let arguments = (ins NN_ReduceKindAttr:$kind, NN_Tensor:$input, DenseI64ArrayAttr:$axes, UnitAttr:$keep_dims);
@@ -49,7 +50,7 @@ def NN_CumsumOp : NN_InferredOp<"cumsum"> {
 
 def NN_TopKOp : NN_InferredOp<"top_k"> {
   let summary = "the k largest (or smallest) along an axis, in order, with their indices (i64)";
-  let description = [{Equal values keep the order of their indices. C1: axis in [0, rank). C2: 0 <= k <= dim(axis).}];
+  let description = [{Equal values keep the order of their indices; NaN exceeds every number. C1: axis in [0, rank). C2: 0 <= k <= dim(axis).}];
   let arguments = (ins NN_Tensor:$input, I64Attr:$k, I64Attr:$axis, UnitAttr:$smallest);
   let results = (outs NN_Tensor:$values, NN_IntTensor:$indices);
 }
