@@ -225,6 +225,24 @@ TEST_F(FoldTest, matmulTakesTransposedOperandsAtTheEnd) {
   EXPECT_TRUE(only<MatmulOp>().getTransposeRhs());
 }
 
+TEST_F(FoldTest, spaceToBatchAroundConvIsDilation) {
+  parse(R"(func.func @main(%x: tensor<2x12x10x3xf32>, %w: tensor<4x2x3x3xf32>) -> tensor<2x9x6x4xf32> {
+    %a = nn.reshape %x : (tensor<2x12x10x3xf32>) -> tensor<2x4x3x5x2x3xf32>
+    %b = nn.transpose %a {perm = array<i64: 2, 4, 0, 1, 3, 5>} : (tensor<2x4x3x5x2x3xf32>) -> tensor<3x2x2x4x5x3xf32>
+    %c = nn.reshape %b : (tensor<3x2x2x4x5x3xf32>) -> tensor<12x4x5x3xf32>
+    %d = nn.conv %c, %w {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads_low = array<i64: 0, 0>, pads_high = array<i64: 0, 0>}
+         : (tensor<12x4x5x3xf32>, tensor<4x2x3x3xf32>) -> tensor<12x3x3x4xf32>
+    %e = nn.unary <relu> %d : (tensor<12x3x3x4xf32>) -> tensor<12x3x3x4xf32>
+    %f = nn.reshape %e : (tensor<12x3x3x4xf32>) -> tensor<3x2x2x3x3x4xf32>
+    %g = nn.transpose %f {perm = array<i64: 2, 3, 0, 4, 1, 5>} : (tensor<3x2x2x3x3x4xf32>) -> tensor<2x3x3x3x2x4xf32>
+    %h = nn.reshape %g : (tensor<2x3x3x3x2x4xf32>) -> tensor<2x9x6x4xf32>
+    return %h : tensor<2x9x6x4xf32>
+  })");
+  fold();
+  EXPECT_EQ(count<TransposeOp>() + count<ReshapeOp>(), 0);
+  EXPECT_EQ(only<ConvOp>().getDilations(), (llvm::ArrayRef<int64_t>{3, 2}));
+}
+
 TEST_F(FoldTest, keepsBothLocations) {
   parse(R"(func.func @main(%x: tensor<2x3x4xf32>) -> tensor<4x3x2xf32> {
     %a = nn.transpose %x {perm = array<i64: 1, 2, 0>} : (tensor<2x3x4xf32>) -> tensor<3x4x2xf32> loc("first")

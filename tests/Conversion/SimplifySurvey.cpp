@@ -72,6 +72,17 @@ void compare(const HostTensor &was, const HostTensor &is, double &relative, int6
   }
 }
 
+/// The largest finite magnitude of floating point results: shows that something was compared.
+double largestMagnitude(ArrayRef<HostTensor> tensors) {
+  double largest = 0;
+  for (const HostTensor &tensor : tensors)
+    if (tensor.elementType == AJOUR_F32)
+      for (int64_t i = 0; i < tensor.numElements(); ++i)
+        if (std::isfinite(tensor.as<float>()[i]))
+          largest = std::max<double>(largest, std::fabs(tensor.as<float>()[i]));
+  return largest;
+}
+
 void print(const LayoutReport &report) {
   llvm::outs() << report.transposes << " transposes " << report.transposeBytes << " B (border "
                << report.borderTransposes << ", " << report.borderBytes << " B), " << report.reshapes << " reshapes";
@@ -136,7 +147,7 @@ bool survey(const std::string &path, bool evaluateBoth, bool printIR) {
   // A step inside a quantised network may become a few at its end; an error of the passes becomes many.
   bool good = relative < 2e-4 && steps <= 4;
   llvm::outs() << "  " << (good ? "same: " : "WRONG: ") << llvm::format("%.2e", relative) << " relative, " << steps
-               << " steps\n";
+               << " steps; largest result " << llvm::format("%.3g", largestMagnitude(before)) << "\n";
   return good;
 }
 

@@ -31,6 +31,7 @@ struct FoldPass : PassWrapper<FoldPass, OperationPass<func::FuncOp>> {
     RewritePatternSet patterns(&getContext());
     simplify::populateMovementPatterns(patterns);
     simplify::populateElementwisePatterns(patterns);
+    simplify::populateDilationPatterns(patterns);
     if (options.foldIntoProducts)
       simplify::populateProductPatterns(patterns);
     if (failed(simplify::applyPatterns(function, std::move(patterns))))

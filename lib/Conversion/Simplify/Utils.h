@@ -62,6 +62,7 @@ void eraseDeadOps(mlir::func::FuncOp function);
 
 void populateMovementPatterns(mlir::RewritePatternSet &patterns);
 void populateProductPatterns(mlir::RewritePatternSet &patterns);
+void populateDilationPatterns(mlir::RewritePatternSet &patterns);
 void populateElementwisePatterns(mlir::RewritePatternSet &patterns);
 void populatePadPatterns(mlir::RewritePatternSet &patterns);
 void populateQuantizationMotion(mlir::RewritePatternSet &patterns);
