@@ -5,8 +5,7 @@
     nn_docs.py TBLGEN LLVM_INCLUDE ROOT --check   exits with 1 if the file there is not what would be written
 
 What mlir-tblgen prints is shortened: C++ types, traits and syntax lines that are the same for every operation go, element types get
-short names. Each constraint is followed by the tests in tests/Dialect that break it; a test says which by the message that it expects:
-"'nn.conv' op C2".
+short names. Each constraint is followed by the cases in tests/Dialect that break it; a case says which by its name, "conv_C2" or "conv_C2_bias".
 """
 
 import pathlib
@@ -28,19 +27,17 @@ HEADER = """<!-- Written by docs/nn_docs.py from include/ajour/Dialect/NN/*.td a
 
 # The nn dialect
 """
+NEGATIVE_TESTS = """Below each operation stand its constraints and the cases of `tests/Dialect/VerifierTest.cpp` that break them; run one
+with `ctest --test-dir build -R conv_C2`.
+"""
 
 
 def find_negative_tests(root):
-    """{(operation, constraint): ["Suite.Name", ...]} from the messages that tests/Dialect expects."""
+    """{(operation, constraint): [case, ...]} from the tables of violations in tests/Dialect."""
     found = {}
     for path in sorted((root / "tests" / "Dialect").glob("*.cpp")):
-        # A test's body ends where the next begins.
-        for part in re.split(r"^(?=TEST(?:_[FP])?\()", path.read_text(), flags=re.MULTILINE)[1:]:
-            suite, name = re.match(r"TEST(?:_[FP])?\((\w+),\s*(\w+)\)", part).groups()
-            for pair in re.findall(r"nn\.(\w+)' op (C\d+)", part):
-                tests = found.setdefault(pair, [])
-                if f"{suite}.{name}" not in tests:
-                    tests.append(f"{suite}.{name}")
+        for case, operation, constraint in re.findall(r'Violation\{\s*"((\w+?)_(C\d+)(?:_\w+)?)"', path.read_text()):
+            found.setdefault((operation, constraint), []).append(case)
     return found
 
 
@@ -97,14 +94,16 @@ def make_document(raw, root):
     attributes, _, enums = rest.partition("\n## Enums")
     intro = re.sub(r"^(?:<!--.*-->|# .*|\[TOC\])\n", "", intro, flags=re.MULTILINE).strip()
     sections = dict(re.findall(r"^### `nn\.(\w+)`(.*?)(?=^### |\Z)", operations, re.DOTALL | re.MULTILINE))
-    text = HEADER + "\n" + intro + "\n\n## Operations\n"
+    text = HEADER + "\n" + intro + "\n\n" + NEGATIVE_TESTS + "\n## Operations\n"
     for name, section in sections.items():
         text += f"\n{shorten(f'### `nn.{name}`' + section)}{constraint_table(name, section, sections, tests)}"
     text += "\n## Attributes\n"
     # Attributes that wrap an enumeration say nothing that the enumeration does not.
     for part in re.split(r"^(?=### )", attributes, flags=re.MULTILINE)[1:]:
         if "an enum of type" not in part:
+            mnemonic = re.search(r"#nn\.(\w+)", part).group(1)
             text += "\n" + re.sub(r"#### Parameters:.*", "", part, flags=re.DOTALL).strip() + "\n"
+            text += constraint_table(mnemonic, part, {}, tests)
     text += "\n## Enumerations\n\n| Name | Meaning | Values |\n| --- | --- | --- |\n"
     for name, meaning, cases in re.findall(r"^### (\w+)\n\n_(.*?)_\n(.*?)(?=^### |\Z)", enums, re.DOTALL | re.MULTILINE):
         values = re.findall(r"^\| \w+ \| `\d+` \| (\w+) \|", cases, re.MULTILINE)

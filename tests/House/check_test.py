@@ -210,9 +210,10 @@ class NNDocs(Tree):
     RAW = "# 'nn' Dialect\n[TOC]\n## Operations\n### `nn.conv` (::ajour::nn::ConvOp)\nC1: rank. C2: groups.\n"
 
     def test_names_negative_tests(self):
-        self.write("tests/Dialect/ConvTest.cpp", 'TEST(Conv, Rank) {\n  expectError(text, "\'nn.conv\' op C1: rank");\n}\n')
+        self.write("tests/Dialect/VerifierTest.cpp", 'Violation{"conv_C1", "", "C1:"},\nViolation{\n  "conv_C1_bias", ""},\n'
+                   'Violation{"conv_transpose_C2", ""}')
         text = nn_docs.make_document(self.RAW, self.root)
-        self.assertIn("| C1 | `Conv.Rank` |", text)
+        self.assertIn("| C1 | `conv_C1`, `conv_C1_bias` |", text)
         self.assertIn("| C2 | none |", text)
         self.assertNotIn("[TOC]", text)
 
