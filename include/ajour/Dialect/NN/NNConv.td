@@ -62,8 +62,8 @@ def NN_ResizeOp : NN_Op<"resize"> {
   let description = [{
     The result type gives the sizes. `scales` holds out/in for each dimension: a coordinate divides by it
     in f32, and where a mode needs the result's length it is in * scale. Empty: the quotient and the
-    length are those of the sizes, exactly. `roi` (tf_crop_and_resize): starts then ends for each dimension, normalised. Linear weights
-    outside the input clamp to the edge; cubic uses coefficient `cubic_a`, weights outside are dropped and
+    length are those of the sizes, exactly. `roi` (tf_crop_and_resize): starts then ends for each
+    dimension, normalised. Linear weights outside the input clamp to the edge; cubic uses coefficient `cubic_a`, weights outside are dropped and
     the rest renormalised with `exclude_outside`. tf_crop_and_resize outside gives `extrapolation`. A
     result of length 1 under pytorch_half_pixel reads coordinate 0; under align_corners too. Integers are
     computed in f32; linear and cubic results round half to even and saturate.

@@ -50,7 +50,10 @@ def NN_CumsumOp : NN_InferredOp<"cumsum"> {
 
 def NN_TopKOp : NN_InferredOp<"top_k"> {
   let summary = "the k largest (or smallest) along an axis, in order, with their indices (i64)";
-  let description = [{Equal values keep the order of their indices; NaN exceeds every number. C1: axis in [0, rank). C2: 0 <= k <= dim(axis).}];
+  let description = [{
+    Equal values keep the order of their indices; NaN exceeds every number. C1: axis in [0, rank).
+    C2: 0 <= k <= dim(axis).
+  }];
   let arguments = (ins NN_Tensor:$input, I64Attr:$k, I64Attr:$axis, UnitAttr:$smallest);
   let results = (outs NN_Tensor:$values, NN_IntTensor:$indices);
 }
