@@ -127,6 +127,19 @@ std::vector<int64_t> solveSymbols(ModuleOp module, const std::vector<HostTensor>
   return symbols;
 }
 
+/// Whether a tensor fits a declared type. Some data files say uint16 where they hold bfloat16.
+bool hasType(HostTensor &tensor, RankedTensorType type) {
+  uint32_t element = nn::getElementTypeId(type.getElementType());
+  if (element == AJOUR_BF16 && tensor.elementType == AJOUR_U16)
+    tensor.elementType = AJOUR_BF16;
+  if (tensor.elementType != element || tensor.shape.size() != size_t(type.getRank()))
+    return false;
+  for (auto [size, declared] : llvm::zip(tensor.shape, type.getShape()))
+    if (!ShapedType::isDynamic(declared) && declared != size)
+      return false;
+  return true;
+}
+
 using Named = std::map<std::string, HostTensor>;
 
 /// Reads input_N.pb or output_N.pb; names come from the file or else from the model.
@@ -161,11 +174,16 @@ OwningOpRef<ModuleOp> import(MLIRContext &context, const std::string &path, cons
 Verdict runSet(const fs::path &folder, const fs::path &set, const ModelNames &names, const Executor &executor,
                std::string &message) {
   Named inputs, outputs, bindings;
-  if (!readTensors(set, "input_", names.inputs, inputs, message) ||
-      !readTensors(set, "output_", names.outputs, outputs, message))
-    return Verdict::refused;
   MLIRContext context(MLIRContext::Threading::DISABLED);
   std::string path = (folder / "model.onnx").string();
+  if (!readTensors(set, "input_", names.inputs, inputs, message) ||
+      !readTensors(set, "output_", names.outputs, outputs, message)) {
+    // Sequences, optionals and strings: the importer says more.
+    std::string refusal;
+    if (!import(context, path, bindings, refusal))
+      message = refusal;
+    return Verdict::refused;
+  }
   OwningOpRef<ModuleOp> module;
   // Binding one input may reveal that another is needed.
   for (size_t attempt = 0; !module && attempt <= names.inputs.size(); ++attempt) {
@@ -187,11 +205,17 @@ Verdict runSet(const fs::path &folder, const fs::path &set, const ModelNames &na
       return Verdict::wrong;
     }
     arguments.push_back(inputs[name]);
+    if (!hasType(arguments.back(), cast<RankedTensorType>(function.getArgumentTypes()[i]))) {
+      message = "test data does not have the type of input " + name;
+      return Verdict::refused;
+    }
   }
   if (!executor(*module, arguments, solveSymbols(*module, arguments), results, message))
     return Verdict::wrong;
   for (unsigned i = 0; i < function.getNumResults(); ++i) {
     std::string name = function.getResultAttrOfType<StringAttr>(i, "nn.name").str();
+    if (outputs.count(name))
+      hasType(outputs[name], cast<RankedTensorType>(function.getResultTypes()[i]));
     if (outputs.count(name) && !agree(results[i], outputs[name], message)) {
       message = name + ": " + message;
       return Verdict::wrong;

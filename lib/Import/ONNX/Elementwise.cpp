@@ -46,16 +46,53 @@ void shrink(Node &n) {
   n.set(0, n.cast(n.unary(U::shrink, n.cast(x, n.f32()), lambda, bias), Node::elementOf(x)));
 }
 
-void swish(Node &n) {
-  float alpha = n.attrFloat("alpha", 1);
+/// x sigmoid(alpha x).
+void swish(Node &n, float alphaDefault) {
+  float alpha = n.attrFloat("alpha", alphaDefault);
   Value x = n.in(0);
   if (alpha == 1)
     return n.set(0, n.unary(U::silu, x));
   n.set(0, n.mul(x, n.unary(U::sigmoid, n.mul(x, n.like(alpha, x)))));
 }
 
-template <B kind> void binary(Node &n) { n.set(0, n.binary(kind, n.in(0), n.in(1))); }
-template <C kind> void compare(Node &n) { n.set(0, n.compare(kind, n.in(0), n.in(1))); }
+/// The second operand. Before opset 7 it is broadcast only if an attribute says so, and may be aligned at an axis.
+Value secondOperand(Node &n) {
+  Value lhs = n.in(0), rhs = n.in(1);
+  if (n.opset >= 7)
+    return rhs;
+  if (!n.attrInt("broadcast", 0)) {
+    if (Node::dimsOf(lhs) != Node::dimsOf(rhs))
+      n.refuse("its operands are " + n.text(lhs) + " and " + n.text(rhs) +
+               ", expected equal shapes since attribute 'broadcast' is not set");
+    return rhs;
+  }
+  if (!n.hasAttr("axis"))
+    return rhs;
+  int64_t axis = n.axis(n.attrInt("axis"), Node::rankOf(lhs)), after = Node::rankOf(lhs) - axis - Node::rankOf(rhs);
+  if (after < 0)
+    n.refuse("aligns " + n.text(rhs) + " at axis " + Twine(axis) + " of " + n.text(lhs) + ", which it exceeds");
+  Dims dims = Node::dimsOf(rhs);
+  dims.append(after, n.dim(1));
+  return n.reshape(rhs, dims);
+}
+
+template <B kind> void binary(Node &n) { n.set(0, n.binary(kind, n.in(0), secondOperand(n))); }
+template <C kind> void compare(Node &n) { n.set(0, n.compare(kind, n.in(0), secondOperand(n))); }
+
+/// The slope broadcasts to x; before opset 7 one for each channel stands along dimension 1.
+void prelu(Node &n) {
+  Value x = n.in(0), slope = n.in(1);
+  int64_t rank = Node::rankOf(x);
+  if (n.opset < 7 && Node::rankOf(slope) == 1 && rank > 2 && nn::getConstant(Node::dimsOf(slope)[0]) != 1) {
+    Dims dims(rank - 1, n.dim(1));
+    dims[0] = Node::dimsOf(slope)[0];
+    slope = n.reshape(slope, dims);
+  }
+  Value result = n.binary(B::prelu, x, slope);
+  if (result.getType() != x.getType())
+    n.refuse("its slope " + n.text(slope) + " does not broadcast to " + n.text(x));
+  n.set(0, result);
+}
 
 /// Operators with any number of operands.
 template <B kind> void variadic(Node &n) {
@@ -74,7 +111,7 @@ void mean(Node &n) {
 
 /// The result has the base's type; an exponent of another kind is computed with in f64.
 void power(Node &n) {
-  Value base = n.in(0), exponent = n.in(1);
+  Value base = n.in(0), exponent = secondOperand(n);
   Type element = Node::elementOf(base);
   if (Node::isFloat(base))
     return n.set(0, n.binary(B::pow, base, n.cast(exponent, element)));
@@ -95,8 +132,6 @@ void bitShift(Node &n) {
     n.refuse("attribute 'direction' is '" + direction + "', expected 'LEFT' or 'RIGHT'");
   n.set(0, n.binary(direction == "LEFT" ? B::shift_left : B::shift_right, n.in(0), n.in(1)));
 }
-
-void notEqualXor(Node &n) { n.set(0, n.binary(B::bit_xor, n.in(0), n.in(1))); }
 
 void where(Node &n) { n.set(0, n.select(n.in(0), n.in(1), n.in(2))); }
 
@@ -171,6 +206,8 @@ void identity(Node &n) { n.set(0, n.in(0), n.onnxType(0)); }
 /// Dropout when it infers; the mask is all true.
 void dropout(Node &n) {
   Value x = n.in(0);
+  if (n.opset < 7 && !n.attrInt("is_test", 0))
+    n.refuse("attribute 'is_test' is 0, expected a model for inference");
   if (n.opset >= 12 && n.has(2)) {
     Ints training = n.ints(2, "training_mode");
     bool drops = true;
@@ -226,11 +263,11 @@ constexpr OpRow rows[] = {
     {"", "HardSigmoid", [](Node &n) { activation<U::hard_sigmoid>(n, "alpha", 0.2f, "beta", 0.5f); }},
     {"", "Shrink", shrink},
     {"", "Gelu", gelu},
-    {"", "Swish", swish},
+    {"", "Swish", [](Node &n) { swish(n, 1); }},
     {"com.microsoft", "Gelu", unary<U::gelu>},
     {"com.microsoft", "BiasGelu", biasGelu},
-    {"com.microsoft", "QuickGelu", [](Node &n) { Value x = n.in(0); n.set(0, n.mul(x, n.unary(U::sigmoid, n.mul(x, n.like(n.attrFloat("alpha", 1.702f), x))))); }},
-    {"", "PRelu", binary<B::prelu>},
+    {"com.microsoft", "QuickGelu", [](Node &n) { swish(n, 1.702f); }},
+    {"", "PRelu", prelu},
     {"", "Add", binary<B::add>},
     {"", "Sub", binary<B::sub>},
     {"", "Mul", binary<B::mul>},
@@ -240,7 +277,7 @@ constexpr OpRow rows[] = {
     {"", "BitShift", bitShift},
     {"", "And", binary<B::bit_and>},
     {"", "Or", binary<B::bit_or>},
-    {"", "Xor", notEqualXor},
+    {"", "Xor", binary<B::bit_xor>},
     {"", "BitwiseAnd", binary<B::bit_and>},
     {"", "BitwiseOr", binary<B::bit_or>},
     {"", "BitwiseXor", binary<B::bit_xor>},

@@ -13,7 +13,7 @@ namespace ajour::onnx_import {
 
 namespace {
 
-constexpr int64_t oldestOpset = 7, newestOpset = 21;
+constexpr int64_t oldestOpset = 6, newestOpset = 21;
 constexpr unsigned deepestNesting = 16;
 constexpr int64_t mostNodes = 1 << 20;
 

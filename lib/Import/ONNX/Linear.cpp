@@ -54,6 +54,8 @@ void gemm(Node &n) {
   Value a = n.in(0), b = n.in(1), c = n.inOrNull(2);
   float alpha = n.attrFloat("alpha", 1), beta = n.attrFloat("beta", 1);
   bool transposeA = n.attrInt("transA", 0), transposeB = n.attrInt("transB", 0);
+  if (n.opset < 7 && c && !n.attrInt("broadcast", 0) && Node::rankOf(c) != 2)
+    n.refuse("adds " + n.text(c) + ", expected a matrix since attribute 'broadcast' is not set");
   if (Node::rankOf(a) != 2 || Node::rankOf(b) != 2)
     n.refuse("multiplies " + n.text(a) + " and " + n.text(b) + ", expected two matrices");
   if (!Node::isFloat(a)) {

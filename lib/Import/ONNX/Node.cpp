@@ -224,6 +224,14 @@ void Node::setExprs(size_t i, Dims exprs, bool isScalar, Type element) {
 }
 
 SmallVector<Value> Node::finish(Operation *op) {
+  for (Type t : op->getResultTypes()) {
+    auto type = cast<RankedTensorType>(t);
+    int64_t elements = type.hasStaticShape() ? checkedElements(type.getShape()) : 0;
+    if (elements < 0 || elements > (int64_t(1) << 40)) {
+      op->erase();
+      refuse("makes " + text(type) + ", which has too many elements");
+    }
+  }
   if (failed(verify(op, /*verifyRecursively=*/false))) {
     op->erase();
     throw Refused();

@@ -176,6 +176,8 @@ void batchNormalization(Node &n) {
     n.refuse("its input is " + n.text(x) + ", expected at least rank 2");
   if (n.opset < 9 && n.attrInt("spatial", 1) == 0)
     n.refuse("attribute 'spatial' is 0, expected 1");
+  if (n.opset < 7 && !n.attrInt("is_test", 0))
+    n.refuse("attribute 'is_test' is 0, expected a model for inference");
   if (n.opset >= 14 && n.attrInt("training_mode", 0))
     n.refuse("attribute 'training_mode' is 1, expected a model for inference");
   for (size_t i = 1; i < 5; ++i)

@@ -433,6 +433,10 @@ void constantOfShape(Node &n) {
 /// start + i * delta.
 void range(Node &n) {
   Type element = Node::elementOf(n.in(0));
+  const char *const what[] = {"start", "limit", "delta"};
+  for (size_t i = 0; i < 3; ++i)
+    if (!n.isConstant(i) && !n.entry(i).exprs)
+      n.refuseRuntime(i, what[i]);
   std::optional<Dims> start = n.exprsOrNone(0), limit = n.exprsOrNone(1), delta = n.exprsOrNone(2);
   AffineExpr count;
   if (start && limit && delta && start->size() == 1 && limit->size() == 1 && delta->size() == 1) {
