@@ -108,6 +108,11 @@ void SimplifyTest::check(const std::function<std::unique_ptr<Pass>()> &make, Tol
   EXPECT_EQ(once, text()) << "the second run changed something";
 }
 
+void SimplifyTest::checkStages(const SimplifyOptions &options, Tolerance tolerance) {
+  run([&](OpPassManager &manager) { buildSimplifyPipeline(manager, options); });
+  compareResults(tolerance);
+}
+
 void SimplifyTest::checkPipeline(Tolerance tolerance) {
   auto build = [&](OpPassManager &manager) { buildSimplifyPipeline(manager); };
   run(build);

@@ -31,7 +31,9 @@ protected:
   void parse(const std::string &text);
   /// Runs a pass, checks that the results stay within the tolerance and that a second run changes nothing.
   void check(const std::function<std::unique_ptr<mlir::Pass>()> &make, Tolerance tolerance = {});
-  /// The same for the whole pipeline.
+  /// Runs the first stages of the pipeline and checks the results.
+  void checkStages(const SimplifyOptions &options, Tolerance tolerance);
+  /// The same for the whole pipeline, and that a second run changes nothing.
   void checkPipeline(Tolerance tolerance = {});
 
   template <typename Op> int count() {
