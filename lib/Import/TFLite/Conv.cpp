@@ -253,11 +253,21 @@ LogicalResult finishTransposeConv(Node &node, Factors f, ArrayRef<int64_t> outSh
   return setAccumulator(node, result, input, weights, activation, channels);
 }
 
+/// The output shape: a constant operand, or where it is computed, what the file says of the result.
+std::optional<std::vector<int64_t>> outputShape(Node &node) {
+  Value operand = node.value(0);
+  if (!operand)
+    return std::nullopt;
+  if (!getConstantValue(operand) && llvm::none_of(node.out().isDynamic, [](bool open) { return open; }))
+    return node.out().shape;
+  return node.ints(0, "the output shape");
+}
+
 LogicalResult importTransposeConv(Node &node) {
   bool integer = isInteger(node, 2, 1);
   FailureOr<Factors> f = readFactors(node, 2, 1, 3, integer);
   const TransposeConv *o = node.options<TransposeConv>();
-  std::optional<std::vector<int64_t>> shape = node.ints(0, "the output shape");
+  std::optional<std::vector<int64_t>> shape = outputShape(node);
   if (failed(f) || !shape || failed(needFilterRank(node, f->weights, 4)) || failed(checkChannelAxis(node, 1, 0)))
     return failure();
   if (!o)

@@ -88,17 +88,17 @@ LogicalResult importGelu(Node &node) {
 LogicalResult importLogicalNot(Node &node) { return node.set(node.unary(UnaryKind::logical_not, node.value(0))); }
 
 /// A leaky slope on integers: each side of the zero point has its own factor. Source: the reference kernel.
-LogicalResult setQuantizedLeaky(Node &node, double alpha) {
+LogicalResult setQuantizedLeaky(Node &node, float alpha) {
   Value x = node.value(0);
   const TensorData &in = node.in(0), &out = node.out();
   if (!x || failed(node.needPerTensor(in)) || failed(node.needPerTensor(out)))
     return failure();
-  double ratio = double(in.quant->scales[0]) / double(out.quant->scales[0]);
-  // The kernels form the slope's factor in this order.
-  double slope = double(in.quant->scales[0]) * alpha / double(out.quant->scales[0]);
+  // The kernels form both factors in single precision and in this order.
+  double ratio = in.quant->scales[0] / out.quant->scales[0];
+  double slope = in.quant->scales[0] * alpha / out.quant->scales[0];
   if (alpha < 0) {
     node.remarkFloatFallback();
-    return node.setFloat(node.unary(UnaryKind::leaky_relu, node.floatValue(0), float(alpha)));
+    return node.setFloat(node.unary(UnaryKind::leaky_relu, node.floatValue(0), alpha));
   }
   FixedPoint above = quantizeMultiplier(ratio), below = quantizeMultiplier(slope);
   int32_t inZero = in.quant->zeroPoints[0], outZero = out.quant->zeroPoints[0];

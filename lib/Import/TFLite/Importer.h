@@ -86,6 +86,9 @@ public:
   template <typename Op>
   bool createMany(typename Op::Properties &properties, mlir::ValueRange operands,
                   llvm::SmallVectorImpl<mlir::Type> &types) {
+    // Inference reads attributes that have defaults.
+    if constexpr (requires(mlir::OperationName name) { Op::populateDefaultProperties(name, properties); })
+      Op::populateDefaultProperties(mlir::OperationName(Op::getOperationName(), b.getContext()), properties);
     if (llvm::is_contained(operands, mlir::Value()) ||
         failed(Op::inferReturnTypes(b.getContext(), loc, operands, b.getDictionaryAttr({}), &properties, {}, types)))
       return false;
@@ -121,7 +124,10 @@ public:
   /// The fixed-point form; the result's limits are `range`, by default the type's own.
   mlir::Value requantize(mlir::Value x, llvm::ArrayRef<FixedPoint> factors, int32_t zeroPoint,
                          mlir::Type elementType, std::optional<Range> range = std::nullopt, int64_t axis = -1);
-  /// x as i32 (i64 where it has 16 bits and `wide`) minus a zero point.
+  /// The floating point form, rounded once; one factor for all or one for each index of the last dimension.
+  mlir::Value requantizeOnce(mlir::Value x, llvm::ArrayRef<double> factors, int32_t zeroPoint, mlir::Type elementType,
+                             Range range);
+  /// x as i32 minus a zero point.
   mlir::Value centered(mlir::Value x, int32_t zeroPoint);
   /// Another scale and zero point for the same numbers; the value itself when they agree. Source: the
   /// reference kernel of QUANTIZE between integers.

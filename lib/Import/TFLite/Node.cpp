@@ -317,6 +317,19 @@ Value Node::requantize(Value x, ArrayRef<FixedPoint> factors, int32_t zeroPoint,
   return createAs<RequantizeOp>(withElementType(tensorType(x), elementType), p, x);
 }
 
+Value Node::requantizeOnce(Value x, ArrayRef<double> factors, int32_t zeroPoint, Type elementType, Range range) {
+  if (!x)
+    return {};
+  RequantizeOp::Properties p;
+  SmallVector<float> scales(factors.begin(), factors.end());
+  p.setScales(b.getDenseF32ArrayAttr(scales));
+  p.setAxis(b.getI64IntegerAttr(-1));
+  p.setZeroPoint(b.getI32IntegerAttr(zeroPoint));
+  p.setQmin(b.getI32IntegerAttr(int32_t(range.low)));
+  p.setQmax(b.getI32IntegerAttr(int32_t(range.high)));
+  return createAs<RequantizeOp>(withElementType(tensorType(x), elementType), p, x);
+}
+
 Value Node::centered(Value x, int32_t zeroPoint) {
   Value wide = cast(x, b.getI32Type());
   return zeroPoint == 0 ? wide : binary(BinaryKind::sub, wide, intScalar(b.getI32Type(), zeroPoint));

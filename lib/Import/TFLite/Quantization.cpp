@@ -49,15 +49,19 @@ LogicalResult setAccumulator(Node &node, Value accumulator, size_t lhs, size_t w
   std::optional<Range> range = node.activationRange(activation, out);
   if (!range || failed(node.needPerTensor(in)))
     return failure();
+  size_t count = filter.quant->scales.size();
+  if (count != 1 && int64_t(count) != channels)
+    return node.error() << count << " weight scales for " << channels << " output channels";
+  std::vector<double> ratios;
+  for (float scale : filter.quant->scales)
+    ratios.push_back(double(in.quant->scales[0]) * double(scale) / double(out.quant->scales[0]));
+  // Accumulators of 32 bits are rounded once, to the nearest: the two roundings of the 31-bit multiplier move
+  // some results by a step, which deep networks amplify. Those of 64 bits follow the reference kernels exactly.
+  if (cast<RankedTensorType>(accumulator.getType()).getElementType().isInteger(32))
+    return node.set(node.requantizeOnce(accumulator, ratios, out.quant->zeroPoints[0], out.elementType, *range));
   std::vector<FixedPoint> factors;
-  for (float scale : filter.quant->scales) {
-    // The kernels multiply the two scales of a uint8 product in single precision.
-    double product = in.elementType.isUnsignedInteger() ? double(in.quant->scales[0] * scale)
-                                                         : double(in.quant->scales[0]) * double(scale);
-    factors.push_back(quantizeMultiplier(product / double(out.quant->scales[0])));
-  }
-  if (factors.size() != 1 && int64_t(factors.size()) != channels)
-    return node.error() << factors.size() << " weight scales for " << channels << " output channels";
+  for (double ratio : ratios)
+    factors.push_back(quantizeMultiplier(ratio));
   return node.set(node.requantize(accumulator, factors, out.quant->zeroPoints[0], out.elementType, range));
 }
 
