@@ -254,7 +254,10 @@ void ArtifactBuilder::addProgram(ajour_arch arch, std::vector<LevelCode> levels)
     }
     // Best level first.
     for (size_t i = levels.size(); i-- > 0;) {
-      const LoweredDispatch &lowered = levels[i].dispatches.find(dispatch.getCallee())->second;
+      auto found = levels[i].dispatches.find(dispatch.getCallee());
+      if (found == levels[i].dispatches.end())
+        continue;
+      const LoweredDispatch &lowered = found->second;
       auto variant = std::make_unique<artifact::VariantT>();
       variant->features = lookupCpuLevel(levels[i].level)->featureSet;
       variant->level = levels[i].level;

@@ -45,8 +45,15 @@ static void report(const CompileOptions &options, const char *phase, int64_t don
     options.progress(phase, done, total);
 }
 
-/// The loops of every callee for one level.
-static FailureOr<OwningOpRef<ModuleOp>> lowerLevel(ModuleOp module, ajour_cpu_level level, LevelCode &code) {
+/// Whether the code generator makes other code of the same loops than for the level before.
+static bool changesGeneratedCode(ajour_cpu_level level) {
+  return level == AJOUR_LEVEL_avx2 || level == AJOUR_LEVEL_avx512 || level == AJOUR_LEVEL_neon;
+}
+
+/// The loops of the callees for one level: all of them for the lowest level asked for and for those that
+/// widen vectors, else those that have a micro-kernel of this level.
+static FailureOr<OwningOpRef<ModuleOp>> lowerLevel(ModuleOp module, ajour_cpu_level level, bool isLowest,
+                                                   LevelCode &code) {
   unsigned symbols = 0;
   if (auto attr = module->getAttrOfType<ArrayAttr>("nn.symbols"))
     symbols = attr.size();
@@ -57,6 +64,11 @@ static FailureOr<OwningOpRef<ModuleOp>> lowerLevel(ModuleOp module, ajour_cpu_le
     FailureOr<LoweredDispatch> lowered = lowerDispatch(callee, level, symbols, *loops);
     if (failed(lowered))
       return failure();
+    if (!isLowest && !changesGeneratedCode(level) && lowered->kernelLevel != unsigned(level)) {
+      loops->lookupSymbol(lowered->symbol)->erase();
+      loops->lookupSymbol(lowered->symbol + "_body")->erase();
+      continue;
+    }
     code.dispatches[callee.getName()] = std::move(*lowered);
   }
   code.level = level;
@@ -82,11 +94,13 @@ static std::vector<ajour_cpu_level> chosenLevels(const CompileOptions &options) 
 
 LogicalResult writeModule(ModuleOp module, const std::string &path, const CompileOptions &options) {
   std::vector<ajour_cpu_level> levels = chosenLevels(options);
+  llvm::sort(levels);
   std::vector<LevelCode> codes(levels.size());
   std::vector<OwningOpRef<ModuleOp>> modules;
   for (auto [level, code] : llvm::zip_equal(levels, codes)) {
     report(options, "lowering", modules.size(), levels.size());
-    FailureOr<OwningOpRef<ModuleOp>> loops = lowerLevel(module, level, code);
+    bool isLowest = modules.empty() || lookupCpuLevel(levels[modules.size() - 1])->arch != lookupCpuLevel(level)->arch;
+    FailureOr<OwningOpRef<ModuleOp>> loops = lowerLevel(module, level, isLowest, code);
     if (failed(loops))
       return failure();
     modules.push_back(std::move(*loops));
@@ -98,6 +112,10 @@ LogicalResult writeModule(ModuleOp module, const std::string &path, const Compil
   emit.optimization = options.optimization;
   auto work = [&] {
     for (size_t i = next++; i < levels.size(); i = next++) {
+      if (codes[i].dispatches.empty()) {
+        ++done;
+        continue;
+      }
       FailureOr<CpuCode> code = emitCpuCode(*modules[i], levels[i], emit);
       if (mlir::failed(code))
         failed[i] = 1;
@@ -122,7 +140,7 @@ LogicalResult writeModule(ModuleOp module, const std::string &path, const Compil
   for (ajour_arch arch : {AJOUR_ARCH_X86_64, AJOUR_ARCH_AARCH64}) {
     std::vector<LevelCode> own;
     for (LevelCode &code : codes)
-      if (lookupCpuLevel(code.level)->arch == arch)
+      if (lookupCpuLevel(code.level)->arch == arch && !code.dispatches.empty())
         own.push_back(std::move(code));
     if (!own.empty())
       builder.addProgram(arch, std::move(own));
@@ -136,7 +154,7 @@ LogicalResult writeModule(ModuleOp module, const std::string &path, const Compil
 
 FailureOr<std::string> emitAssembly(ModuleOp module, ajour_cpu_level level, const CompileOptions &options) {
   LevelCode code;
-  FailureOr<OwningOpRef<ModuleOp>> loops = lowerLevel(module, level, code);
+  FailureOr<OwningOpRef<ModuleOp>> loops = lowerLevel(module, level, /*isLowest=*/true, code);
   if (failed(loops))
     return failure();
   CpuEmitOptions emit;

@@ -48,6 +48,9 @@ struct OperandSpec {
 /// What lowering one callee for one CPU level made.
 struct LoweredDispatch {
   std::string symbol;
+  /// The level of the micro-kernel in it, or 0: code for a higher level then differs only in what the
+  /// code generator makes of the same loops.
+  unsigned kernelLevel = 0;
   std::vector<OperandSpec> operands;
   std::vector<PackSpec> packs;
   mlir::AffineExpr work;         ///< number of work items

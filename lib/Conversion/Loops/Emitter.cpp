@@ -15,20 +15,12 @@ namespace ajour::loops {
 Value Emitter::i64(int64_t value) { return integer(b.getI64Type(), value); }
 Value Emitter::i32(int32_t value) { return integer(b.getI32Type(), value); }
 
-/// The function that is being written.
-static LLVM::LLVMFuncOp enclosingFunction(OpBuilder &b) {
-  Operation *op = b.getInsertionBlock()->getParentOp();
-  while (!isa<LLVM::LLVMFuncOp>(op))
-    op = op->getParentOp();
-  return cast<LLVM::LLVMFuncOp>(op);
-}
-
 // Constants stand at the function's entry, one of each, so that equal indices are equal values.
 Value Emitter::integer(Type type, int64_t value) {
   Value &cached = integers[{type.getAsOpaquePointer(), value}];
   if (!cached) {
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(&enclosingFunction(b).getBody().front());
+    b.setInsertionPointToStart(entry);
     cached = arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, value));
   }
   return cached;
@@ -210,23 +202,39 @@ Value Emitter::table(ArrayRef<float> values) {
 }
 
 Value Emitter::linearize(ArrayRef<Value> index, ArrayRef<AffineExpr> dims) {
+  // An index that came apart from a position goes back to it without arithmetic.
   Value linear = i64(0);
-  for (auto [i, dim] : llvm::zip_equal(index, dims))
-    linear = add(mul(linear, size(dim)), i);
+  size_t done = 0;
+  for (const Split &split : llvm::reverse(splits)) {
+    size_t count = split.index.size();
+    if (count > done && count <= index.size() && index.take_front(count) == ArrayRef<Value>(split.index) &&
+        dims.take_front(count) == ArrayRef<AffineExpr>(split.dims)) {
+      linear = split.linear;
+      done = count;
+    }
+  }
+  for (size_t i = done; i < index.size(); ++i)
+    linear = add(mul(linear, size(dims[i])), index[i]);
   return linear;
 }
 
 Index Emitter::delinearize(Value linear, ArrayRef<AffineExpr> dims) {
   Index index(dims.size());
-  for (size_t i = dims.size(); i-- > 0;) {
-    if (i == 0) {
-      index[i] = linear;
+  Value rest = linear;
+  size_t first = 0;
+  while (first < dims.size() && nn::getConstant(dims[first]) == 1)
+    index[first++] = i64(0);
+  for (size_t i = dims.size(); i-- > first;) {
+    if (i == first) {
+      index[i] = rest;
       break;
     }
     Value extent = size(dims[i]);
-    index[i] = rem(linear, extent);
-    linear = div(linear, extent);
+    index[i] = rem(rest, extent);
+    rest = div(rest, extent);
   }
+  if (dims.size() > 1)
+    splits.push_back({index, nn::Dims(dims.begin(), dims.end()), linear});
   return index;
 }
 

@@ -29,10 +29,11 @@ using Index = llvm::SmallVector<mlir::Value, 6>;
 
 class Emitter {
 public:
-  /// Writes at `builder`'s insertion point, constant tables into `module`. `symbols` holds one i64 value for
-  /// each symbolic dimension.
-  Emitter(mlir::OpBuilder &builder, mlir::Location loc, mlir::ModuleOp module, std::vector<mlir::Value> symbols)
-      : b(builder), loc(loc), module(module), symbols(std::move(symbols)) {
+  /// Writes at `builder`'s insertion point in a function with the block `entry`, constant tables into `module`.
+  /// `symbols` holds one i64 value for each symbolic dimension.
+  Emitter(mlir::OpBuilder &builder, mlir::Location loc, mlir::ModuleOp module, mlir::Block *entry,
+          std::vector<mlir::Value> symbols)
+      : b(builder), loc(loc), module(module), entry(entry), symbols(std::move(symbols)) {
     scopes.emplace_back();
   }
 
@@ -156,6 +157,12 @@ private:
   mlir::Value perChannel(llvm::ArrayRef<int32_t> values, mlir::Value channel);
   mlir::Value global(mlir::Type elementType, mlir::DenseElementsAttr values);
 
+  /// An index that delinearize made, and what from.
+  struct Split {
+    Index index;
+    nn::Dims dims;
+    mlir::Value linear;
+  };
   struct Scope {
     std::map<std::pair<void *, std::vector<void *>>, mlir::Value> elements;
   };
@@ -169,8 +176,10 @@ private:
   }
 
   mlir::ModuleOp module;
+  mlir::Block *entry; ///< where constants and frame arrays stand: loops are built before they are attached
   std::vector<mlir::Value> symbols;
   std::vector<Scope> scopes;
+  std::vector<Split> splits;
   std::map<std::pair<const void *, int64_t>, mlir::Value> integers;
   llvm::DenseMap<mlir::Value, mlir::Value> buffers;
   llvm::DenseMap<mlir::Value, ElementFn> bound;

@@ -81,6 +81,7 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
   } else if (auto matmul = dyn_cast_or_null<nn::MatmulOp>(root)) {
     gemm = planMatmul(matmul);
   }
+  lowered.kernelLevel = gemm ? gemm->kernel->level : depthwise ? depthwise->kernel->level : 0;
   llvm::SmallDenseSet<unsigned> packedArguments;
   for (const PackSpec &pack : lowered.packs) {
     packedArguments.insert(pack.weights);
@@ -122,7 +123,7 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
     Value address = LLVM::GEPOp::create(b, loc, ptr, i64, dims, ArrayRef<LLVM::GEPArg>{int32_t(i)});
     symbols.push_back(LLVM::LoadOp::create(b, loc, i64, address));
   }
-  Emitter emitter(b, loc, module, symbols);
+  Emitter emitter(b, loc, module, entry, symbols);
   e = &emitter;
   for (auto [i, spec] : llvm::enumerate(lowered.operands))
     if (spec.kind == OperandSpec::Argument)
