@@ -122,8 +122,13 @@ std::vector<int64_t> solveSymbols(ModuleOp module, const std::vector<HostTensor>
   auto function = module.lookupSymbol<func::FuncOp>("main");
   for (auto [type, input] : llvm::zip(function.getArgumentTypes(), inputs))
     for (auto [expr, size] : llvm::zip(nn::getDims(cast<RankedTensorType>(type)), input.shape))
-      if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
-        symbols[symbol.getPosition()] = size;
+{
+      // A symbol, or a multiple of one.
+      auto product = dyn_cast<AffineBinaryOpExpr>(expr);
+      bool isMultiple = product && product.getKind() == AffineExprKind::Mul && nn::getConstant(product.getRHS());
+      if (auto symbol = dyn_cast<AffineSymbolExpr>(isMultiple ? product.getLHS() : expr))
+        symbols[symbol.getPosition()] = size / (isMultiple ? *nn::getConstant(product.getRHS()) : 1);
+    }
   return symbols;
 }
 

@@ -5,6 +5,7 @@
 #include "ajour/Support/NodeLocation.h"
 
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -40,8 +41,9 @@ std::string sizesText(ArrayRef<int64_t> sizes) {
 
 } // namespace
 
-Importer::Importer(MLIRContext *context, const ModelFile &model, const ImportOptions &options)
-    : context(context), builder(context), model(model), options(options),
+Importer::Importer(MLIRContext *context, const ModelFile &model, const ImportOptions &options,
+                   std::map<std::string, int64_t> &multiples)
+    : context(context), builder(context), model(model), options(options), multiples(multiples),
       foldBudget((int64_t(256) << 20) + 8 * model.fileBytes) {}
 
 Location Importer::fileLoc() const { return FileLineColLoc::get(context, model.path, 0, 0); }
@@ -239,8 +241,15 @@ AffineExpr Importer::dimension(const std::string &name) {
   if (bounds.min == bounds.max) {
     expr = getAffineConstantExpr(bounds.min, context);
   } else {
-    expr = getAffineSymbolExpr(unsigned(symbols.size()), context);
-    symbols.push_back({name, bounds.min, bounds.max});
+    // With a multiple m the symbol counts in steps of m.
+    auto it = multiples.find(name);
+    int64_t multiple = it == multiples.end() ? 1 : it->second;
+    expr = getAffineSymbolExpr(unsigned(symbols.size()), context) * multiple;
+    symbols.push_back({name, int64_t(llvm::divideCeilSigned(bounds.min, multiple)),
+                       bounds.max == -1 ? -1 : bounds.max / multiple});
+    if (bounds.max != -1 && symbols.back().max < symbols.back().min)
+      error("dimension '" + Twine(name) + "' must be a multiple of " + Twine(multiple) + ", and " + Twine(bounds.min) +
+            ".." + Twine(bounds.max) + " holds none");
     names.push_back(name);
   }
   dimensionsSeen[name] = expr;
@@ -308,8 +317,12 @@ void Importer::importInputs(Scope &scope) {
       RankedTensorType type = inputType(info);
       // Dimensions that only a bound input has are no symbols of the result.
       for (auto it = dimensionsSeen.begin(); it != dimensionsSeen.end();) {
-        auto symbol = dyn_cast<AffineSymbolExpr>(it->second);
-        it = symbol && symbol.getPosition() >= knownSymbols ? dimensionsSeen.erase(it) : std::next(it);
+        bool added = false;
+        it->second.walk([&](AffineExpr e) {
+          auto symbol = dyn_cast<AffineSymbolExpr>(e);
+          added |= symbol && symbol.getPosition() >= knownSymbols;
+        });
+        it = added ? dimensionsSeen.erase(it) : std::next(it);
       }
       symbols.resize(knownSymbols);
       names.resize(knownSymbols);
@@ -356,6 +369,35 @@ void Importer::checkOptionsUsed() {
         known += (known.empty() ? "'" : ", '") + info.name() + "'";
       error("has no input called '" + Twine(name) + "' to bind; its inputs are " + known);
     }
+}
+
+void Importer::unify(Node &n, ArrayRef<AffineExpr> lhs, ArrayRef<AffineExpr> rhs) {
+  constexpr int64_t largestMultiple = 1024;
+  size_t common = std::min(lhs.size(), rhs.size());
+  for (auto [a, b] : llvm::zip_equal(lhs.take_back(common), rhs.take_back(common))) {
+    if (a == b || nn::getConstant(a) || nn::getConstant(b))
+      continue;
+    llvm::SmallSet<unsigned, 4> used;
+    for (AffineExpr e : {a, b})
+      e.walk([&](AffineExpr inner) {
+        if (auto symbol = dyn_cast<AffineSymbolExpr>(inner))
+          used.insert(symbol.getPosition());
+      });
+    for (int64_t multiple = 2; multiple <= largestMultiple; multiple *= 2) {
+      SmallVector<AffineExpr> replacements;
+      for (unsigned i = 0; i < symbols.size(); ++i)
+        replacements.push_back(getAffineSymbolExpr(i, context) * multiple);
+      auto scaled = [&](AffineExpr e) {
+        return simplifyAffineExpr(e.replaceDimsAndSymbols({}, replacements), 0, unsigned(symbols.size()));
+      };
+      if (scaled(a) != scaled(b))
+        continue;
+      for (unsigned position : used)
+        multiples.emplace(symbols[position].name, 1).first->second *= multiple;
+      retry = true;
+      n.refuse("the sizes " + n.text({a}) + " and " + n.text({b}) + " differ");
+    }
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -614,7 +656,33 @@ OwningOpRef<ModuleOp> importONNX(MLIRContext *context, const std::string &path, 
     emitError(FileLineColLoc::get(context, path, 0, 0)) << error;
     return nullptr;
   }
-  return onnx_import::Importer(context, *model, options).run();
+  // Each attempt may find dimensions that must be multiples; there are few, and each grows.
+  std::map<std::string, int64_t> multiples;
+  constexpr int mostAttempts = 8;
+  for (int attempt = 1;; ++attempt) {
+    std::vector<std::pair<Location, std::string>> problems;
+    OwningOpRef<ModuleOp> module;
+    bool retry = false;
+    {
+      ScopedDiagnosticHandler capture(context, [&](Diagnostic &diagnostic) {
+        if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+          problems.emplace_back(diagnostic.getLocation(), diagnostic.str());
+        return success(diagnostic.getSeverity() == DiagnosticSeverity::Error);
+      });
+      onnx_import::Importer importer(context, *model, options, multiples);
+      module = importer.run();
+      retry = importer.shouldRetry() && attempt < mostAttempts;
+    }
+    if (retry)
+      continue;
+    for (const auto &[loc, message] : problems)
+      emitError(loc) << message;
+    if (module)
+      for (const auto &[name, multiple] : multiples)
+        emitRemark(FileLineColLoc::get(context, path, 0, 0))
+            << "dimension '" << name << "' must be a multiple of " << multiple << " for shapes to agree";
+    return module;
+  }
 }
 
 } // namespace ajour

@@ -27,7 +27,9 @@ struct Scope {
 /// Imports one model.
 class Importer {
 public:
-  Importer(mlir::MLIRContext *context, const ModelFile &model, const ImportOptions &options);
+  /// `multiples` holds, for dimensions by name, the number that divides each; unify adds to it.
+  Importer(mlir::MLIRContext *context, const ModelFile &model, const ImportOptions &options,
+           std::map<std::string, int64_t> &multiples);
 
   mlir::OwningOpRef<mlir::ModuleOp> run();
 
@@ -41,6 +43,10 @@ public:
   Value materialize(Node &n, Entry &entry, const std::string &name);
   const ::onnx::AttributeProto *resolve(Scope &scope, const ::onnx::AttributeProto &attr) const;
   bool fold(mlir::Operation *op, SmallVector<Value> &results);
+  /// Two shapes are to broadcast. Where symbolic sizes are equal only if dimensions of the model are multiples of
+  /// a power of two (as in feature pyramids), notes the multiples and refuses; the import is then tried again.
+  void unify(Node &n, ArrayRef<AffineExpr> lhs, ArrayRef<AffineExpr> rhs);
+  bool shouldRetry() const { return retry; }
   ArrayRef<std::string> symbolNames() const { return names; }
   const ModelFile &file() const { return model; }
   /// Imports the nodes of a branch in a scope inside the node's; returns its outputs.
@@ -80,6 +86,8 @@ private:
   std::map<std::string, AffineExpr> dimensionsSeen;
   llvm::StringSet<> boundInputs;
   std::map<std::string, const ::onnx::FunctionProto *> functions;
+  std::map<std::string, int64_t> &multiples;
+  bool retry = false;
   int64_t errors = 0;
   int64_t foldBudget; ///< bytes that folding may still create beyond what it consumes
   int64_t nodesExpanded = 0;

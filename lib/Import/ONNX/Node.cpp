@@ -296,6 +296,7 @@ Value Node::unary(nn::UnaryKind kind, Value x, float alpha, float beta) {
 }
 
 Value Node::binary(nn::BinaryKind kind, Value lhs, Value rhs) {
+  importer.unify(*this, dimsOf(lhs), dimsOf(rhs));
   nn::BinaryOp::Properties p;
   p.kind = nn::BinaryKindAttr::get(context(), kind);
   return make1<nn::BinaryOp>({lhs, rhs}, p);
@@ -380,6 +381,13 @@ Value Node::sliceAxis(Value x, int64_t axis, int64_t start, AffineExpr size) {
 Value Node::concat(ValueRange values, int64_t axis) {
   if (values.size() == 1)
     return values[0];
+  for (Value v : values.drop_front()) {
+    Dims first = dimsOf(values[0]), other = dimsOf(v);
+    if (first.size() != other.size() || axis >= int64_t(first.size()))
+      break; // the verifier says so
+    other[axis] = first[axis];
+    importer.unify(*this, first, other);
+  }
   nn::ConcatOp::Properties p;
   p.axis = i64(axis);
   return make1<nn::ConcatOp>(values, p);

@@ -382,6 +382,21 @@ TEST(Symbols, UnnamedDimensionsAreNamedAfterTheInput) {
   EXPECT_NE(importOnly(m).ir.find("#nn.symbol<\"x.0\", 1, -1>"), std::string::npos);
 }
 
+TEST(Symbols, DimensionsBecomeMultiplesWherePyramidsNeedIt) {
+  // Halved twice, doubled once, and added to what was halved once: H must be a multiple of 4.
+  ModelBuilder m(13);
+  std::vector<Attr> half{{"kernel_shape", Int64s{1}}, {"strides", Int64s{2}}};
+  m.input("x", {1, 1, std::string("H")}).initializer("scales", floats({3}, {1, 1, 2}));
+  m.node("MaxPool", {"x"}, {"a"}, half).node("MaxPool", {"a"}, {"b"}, half);
+  m.node("Resize", {"b", "", "scales"}, {"c"}, {{"mode", std::string("nearest")}}).node("Add", {"a", "c"}, {"y"}).output("y");
+  Outcome o = run(m, {ramp({1, 1, 8})});
+  expectFloats(o, {1, 1, 4}, {0, 2, 8, 10});
+  EXPECT_NE(o.ir.find("s0 * 4"), std::string::npos) << o.ir;
+  ImportOptions options;
+  options.dims["H"] = {9, 11};
+  expectError(importOnly(m, options), {"dimension 'H' must be a multiple of 4, and 9..11 holds none"});
+}
+
 TEST(Symbols, ShapeAsAResult) {
   ModelBuilder m(15);
   m.input("x", {std::string("N"), 3}).node("Shape", {"x"}, {"y"}).output("y");
