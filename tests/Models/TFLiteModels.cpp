@@ -63,7 +63,8 @@ void checkMobileNet(const Prepare &prepare, const std::string &name, int expecte
   ASSERT_EQ(found.numElements(), expected.numElements());
   EXPECT_EQ(argMax<uint8_t>(found), expectedClass);
   for (int64_t i = 0; i < expected.numElements(); ++i)
-    EXPECT_LE(std::abs(int(found.as<uint8_t>()[i]) - int(expected.as<uint8_t>()[i])), 1) << "class " << i;
+    EXPECT_LE(std::abs(int(found.as<uint8_t>()[i]) - int(expected.as<uint8_t>()[i])), 1)
+        << "class " << i << " found " << int(found.as<uint8_t>()[i]);
 }
 
 } // namespace
