@@ -30,6 +30,8 @@ done
 # AJOUR_MODELS in the environment names another place for ../shared/models.
 # A clone in another folder finds what this one compiled.
 export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
+# LLVM's headers poison memory pools that the uninstrumented LLVM library then hands out without a word.
+export ASAN_OPTIONS=allow_user_poisoning=0
 
 results=$root/build/results
 rm -rf "$results"
@@ -65,7 +67,7 @@ run_ctest() {
 # The programs among the sanitized build's targets: what reads bytes that nobody has checked.
 sanitized_programs() {
   ninja -C build/sanitize -t targets all 2>/dev/null |
-    sed -n -E 's#^(bin/fuzz/Fuzz[A-Za-z0-9]+|bin/tests/(RuntimeTests|[A-Za-z0-9]*Import[A-Za-z0-9]*)): .*#\1#p' | sort -u
+    sed -n -E 's#^(bin/fuzz/Fuzz[A-Za-z0-9]+|bin/tests/(RuntimeTests|[A-Za-z0-9]*Import[A-Za-z0-9]*|TFLiteTests)): .*#\1#p' | sort -u
 }
 
 build_sanitized() {

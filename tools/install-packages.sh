@@ -16,7 +16,7 @@ build_packages=(
   libflatbuffers-dev flatbuffers-compiler libprotobuf-dev protobuf-compiler libonnx-dev libeigen3-dev
   libcli11-dev nlohmann-json3-dev libstb-dev
   # Tests and benchmarks, which the presets configure as well.
-  libgtest-dev libbenchmark-dev zlib1g-dev
+  libgtest-dev libgmock-dev libbenchmark-dev zlib1g-dev
 )
 test_packages=(
   # The runtime for aarch64, and its tests under emulation.
