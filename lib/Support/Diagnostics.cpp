@@ -20,7 +20,10 @@ DiagnosticCollector::DiagnosticCollector(MLIRContext *context, std::string fileN
           line += "; " + note.str();
         (isError ? errorLines : noteLines).push_back(line);
         return success();
-      }) {}
+      }) {
+  // A line names the user's node; the operation's own text would follow it otherwise.
+  context->printOpOnDiagnostic(false);
+}
 
 std::string DiagnosticCollector::text() const {
   std::string all;

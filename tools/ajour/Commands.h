@@ -3,10 +3,31 @@
 #define AJOUR_TOOLS_AJOUR_COMMANDS_H
 
 #include "ToolSupport/Commands.h"
+#include "ToolSupport/Progress.h"
+#include "ajour/Pipeline/Compile.h"
 
 namespace ajour::tools {
 
+/// What the command line says of how a model is compiled.
+struct CompileArguments {
+  std::string model;
+  std::vector<std::string> targets, cpus, dims, bindings;
+  unsigned optimization = 3;
+  bool allowNewerOpset = false;
+};
+
+/// Adds the model and those options to a command.
+void addImportOptions(CLI::App &command, CompileArguments &arguments);
+void addCodeOptions(CLI::App &command, CompileArguments &arguments);
+
+/// The compiler's options. Reads the files of --bind. Throws ToolError.
+CompileOptions optionsOf(const CompileArguments &arguments);
+
+/// Shows the phases of work as they come.
+void attachProgress(CompileOptions &options, Progress &progress);
+
 void registerCompileCommand(CLI::App &app);
+void registerVerifyCommand(CLI::App &app);
 
 /// Compiles a model for this machine with default options (for `run MODEL` and `bench MODEL`).
 void compileForHere(const std::string &model, const std::string &artifact);

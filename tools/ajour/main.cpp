@@ -8,6 +8,7 @@ int main(int argc, char **argv) {
   app.set_version_flag("--version", std::string("ajour ") + ajour_version());
   app.require_subcommand(1);
   registerCompileCommand(app);
+  registerVerifyCommand(app);
   CommandHooks hooks;
   hooks.isModel = isModelFile;
   hooks.compile = compileForHere;

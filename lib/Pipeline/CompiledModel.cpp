@@ -1,0 +1,110 @@
+//===- CompiledModel.cpp - a module compiled and run here ---------------------------------===//
+#include "ajour/Pipeline/CompiledModel.h"
+
+#include "ajour/Dialect/NN/Shapes.h"
+#include "ajour/Target/CpuTarget.h"
+
+#include "llvm/Support/FileSystem.h"
+
+using namespace mlir;
+
+namespace ajour {
+
+std::vector<int64_t> readSymbols(func::FuncOp main, ArrayRef<HostTensor> inputs) {
+  std::vector<int64_t> symbols;
+  if (auto names = main->getParentOfType<ModuleOp>()->getAttrOfType<ArrayAttr>("nn.symbols"))
+    symbols.resize(names.size());
+  for (auto [type, input] : llvm::zip(main.getArgumentTypes(), inputs))
+    for (auto [dim, size] : llvm::zip(nn::getDims(cast<RankedTensorType>(type)), input.shape))
+      if (auto symbol = dyn_cast<AffineSymbolExpr>(dim); symbol && symbol.getPosition() < symbols.size())
+        symbols[symbol.getPosition()] = size;
+  return symbols;
+}
+
+std::vector<std::string> runnableLevels() {
+  std::vector<std::string> names;
+  for (const CpuLevelInfo &info : cpuLevels())
+    if ((info.featureSet & ajour_cpu_feature_bits()) == info.featureSet)
+      names.push_back(info.name);
+  return names;
+}
+
+std::unique_ptr<CompiledModel> CompiledModel::make(function_ref<LogicalResult(const std::string &)> write,
+                                                   ModuleOp module) {
+  std::unique_ptr<CompiledModel> made(new CompiledModel);
+  SmallString<128> directory;
+  if (std::error_code error = llvm::sys::fs::createUniqueDirectory("ajour", directory)) {
+    module.emitError() << "cannot make a temporary directory: " << error.message();
+    return nullptr;
+  }
+  made->directory = directory.str().str();
+  made->artifact = made->directory + "/model.ajour";
+  if (failed(write(made->artifact)))
+    return nullptr;
+  return made;
+}
+
+std::unique_ptr<CompiledModel> CompiledModel::compile(ModuleOp module, const CompileOptions &options) {
+  return make([&](const std::string &path) { return compileModule(module, path, options); }, module);
+}
+
+std::unique_ptr<CompiledModel> CompiledModel::write(ModuleOp module, const CompileOptions &options) {
+  return make([&](const std::string &path) { return writeModule(module, path, options); }, module);
+}
+
+CompiledModel::~CompiledModel() {
+  for (auto &[level, model] : models)
+    ajour_model_destroy(model);
+  llvm::sys::fs::remove(artifact);
+  llvm::sys::fs::remove(directory);
+}
+
+static void observe(void *user, const ajour_observation *observation) {
+  (*static_cast<const std::function<void(const ajour_observation &)> *>(user))(*observation);
+}
+
+bool CompiledModel::run(ArrayRef<HostTensor> inputs, std::vector<HostTensor> &outputs, std::string &error,
+                        const RunOptions &options) {
+  outputs.clear();
+  auto failed = [&error](ajour_status_code status) {
+    if (status != AJOUR_OK)
+      error = ajour_last_message();
+    return status != AJOUR_OK;
+  };
+  ajour_model *&model = models[options.level];
+  if (!model) {
+    ajour_load_options load = AJOUR_INIT(ajour_load_options);
+    load.cpu_level = options.level.empty() ? nullptr : options.level.c_str();
+    if (failed(ajour_model_load_file(artifact.c_str(), &load, &model)))
+      return false;
+  }
+  ajour_session_options sessionOptions = AJOUR_INIT(ajour_session_options);
+  sessionOptions.threads = options.threads;
+  sessionOptions.flags = options.sessionFlags;
+  ajour_session *session = nullptr;
+  if (failed(ajour_session_create(model, &sessionOptions, &session)))
+    return false;
+  std::unique_ptr<ajour_session, void (*)(ajour_session *)> owner(session, ajour_session_destroy);
+  for (auto [i, input] : llvm::enumerate(inputs))
+    if (failed(ajour_session_set_input(session, i, input.data.data(), input.shape.data(), input.shape.size())))
+      return false;
+  if (options.observer && failed(ajour_session_set_observer(session, observe, const_cast<void *>(static_cast<const void *>(
+                                                                                  &options.observer)))))
+    return false;
+  if (failed(ajour_session_run(session)))
+    return false;
+  ajour_model_info info = AJOUR_INIT(ajour_model_info);
+  if (failed(ajour_model_get_info(model, &info)))
+    return false;
+  for (uint32_t i = 0; i < info.output_count; ++i) {
+    ajour_tensor_view view = AJOUR_INIT(ajour_tensor_view);
+    if (failed(ajour_session_output(session, i, &view)))
+      return false;
+    HostTensor output{view.element_type, {view.dims, view.dims + view.rank}, {}};
+    output.data.assign(static_cast<const char *>(view.data), static_cast<const char *>(view.data) + view.bytes);
+    outputs.push_back(std::move(output));
+  }
+  return true;
+}
+
+} // namespace ajour

@@ -1,0 +1,122 @@
+//===- CompileOptions.cpp - options of every command that compiles -------------===//
+#include "Commands.h"
+#include "ToolSupport/Npy.h"
+#include "ajour/Target/CpuTarget.h"
+
+#include <memory>
+
+namespace ajour::tools {
+
+namespace {
+
+/// The CPU levels that --target and --cpu name.
+std::vector<ajour_cpu_level> levelsOf(const CompileArguments &arguments) {
+  std::vector<ajour_cpu_level> levels;
+  for (const std::string &target : arguments.targets) {
+    if (target == "host")
+      continue;
+    ajour_arch arch = target == "x86-64" ? AJOUR_ARCH_X86_64 : AJOUR_ARCH_AARCH64;
+    for (const CpuLevelInfo &info : cpuLevels())
+      if (info.arch == arch)
+        levels.push_back(info.level);
+  }
+  if (arguments.cpus.empty())
+    return levels;
+  levels.clear();
+  for (const std::string &cpu : arguments.cpus)
+    for (const CpuLevelInfo &info : cpuLevels())
+      if (cpu == info.name)
+        levels.push_back(info.level);
+  return levels;
+}
+
+DimBounds parseBounds(const std::string &text) {
+  DimBounds bounds;
+  size_t dots = text.find("..");
+  auto number = [&](const std::string &digits) {
+    size_t used = 0;
+    int64_t value = -1;
+    try {
+      value = std::stoll(digits, &used);
+    } catch (const std::exception &) {
+    }
+    if (used != digits.size() || digits.empty() || value < 0)
+      throw CLI::ValidationError("--dim", "'" + text + "' is neither a size nor MIN..MAX");
+    return value;
+  };
+  if (dots == std::string::npos) {
+    bounds.min = bounds.max = number(text);
+  } else {
+    bounds.min = number(text.substr(0, dots));
+    bounds.max = number(text.substr(dots + 2));
+  }
+  return bounds;
+}
+
+std::pair<std::string, std::string> splitNamed(const std::string &option, const std::string &text) {
+  size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0)
+    throw CLI::ValidationError(option, "'" + text + "' is not NAME=VALUE");
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+} // namespace
+
+CompileOptions optionsOf(const CompileArguments &arguments) {
+  CompileOptions options;
+  options.levels = levelsOf(arguments);
+  options.optimization = arguments.optimization;
+  options.import.allowNewerOpset = arguments.allowNewerOpset;
+  for (const std::string &text : arguments.dims) {
+    auto [name, value] = splitNamed("--dim", text);
+    options.import.dims[name] = parseBounds(value);
+  }
+  for (const std::string &text : arguments.bindings) {
+    auto [name, file] = splitNamed("--bind", text);
+    tools::HostTensor array = readNpy(file);
+    ajour::HostTensor tensor;
+    tensor.elementType = array.type;
+    tensor.shape = array.shape;
+    const char *bytes = reinterpret_cast<const char *>(array.data.data());
+    tensor.data.assign(bytes, bytes + array.data.size());
+    options.import.bindings[name] = std::move(tensor);
+  }
+  return options;
+}
+
+void attachProgress(CompileOptions &options, Progress &progress) {
+  auto phase = std::make_shared<std::string>();
+  options.progress = [&progress, phase](const char *name, int64_t done, int64_t total) {
+    if (*phase != name) {
+      *phase = name;
+      progress.begin(name, total);
+    }
+    progress.update(done);
+  };
+  options.import.progress = options.progress;
+}
+
+void addImportOptions(CLI::App &command, CompileArguments &arguments) {
+  command.add_option("model", arguments.model, "Model file")->required()->type_name("MODEL");
+  command.add_option("--dim", arguments.dims, "NAME=SIZE or NAME=MIN..MAX of a symbolic dimension")
+      ->check(checkedBy([](const std::string &text) { parseBounds(splitNamed("--dim", text).second); }));
+  command.add_option("--bind", arguments.bindings, "NAME=FILE.npy makes an input a constant")
+      ->check(checkedBy([](const std::string &text) { splitNamed("--bind", text); }));
+  command.add_flag("--allow-newer-opset", arguments.allowNewerOpset,
+                   "Read operator sets newer than the newest known one as that one");
+}
+
+void addCodeOptions(CLI::App &command, CompileArguments &arguments) {
+  command.add_option("--target", arguments.targets, "host, x86-64, aarch64-linux or aarch64-android; several separated by commas")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"host", "x86-64", "aarch64-linux", "aarch64-android"}));
+  std::vector<std::string> names;
+  for (const CpuLevelInfo &info : cpuLevels())
+    names.push_back(info.name);
+  command.add_option("--cpu", arguments.cpus, "Only these code levels: avx2, avx512, avx512vnni, neon, dotprod, i8mm")
+      ->delimiter(',')
+      ->check(CLI::IsMember(names));
+  command.add_option("-O", arguments.optimization, "Optimisation level 0 to 3")->check(CLI::Range(0, 3));
+}
+
+} // namespace ajour::tools

@@ -1,0 +1,131 @@
+//===- VerifyCommand.cpp - ajour verify --------------------------------------===//
+#include "Commands.h"
+#include "ToolSupport/Inputs.h"
+#include "ajour/Dialect/NN/NN.h"
+#include "ajour/Dialect/NN/Shapes.h"
+#include "ajour/Pipeline/Verify.h"
+#include "ajour/Support/Diagnostics.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/MLIRContext.h"
+
+#include <iostream>
+#include <memory>
+
+namespace ajour::tools {
+
+namespace {
+
+struct VerifyCommand : CompileArguments {
+  std::vector<std::string> inputs;
+  ImageOptions image;
+  uint64_t seed = 1;
+  double tolerance = VerifyOptions().tolerance;
+  int64_t steps = VerifyOptions().steps;
+  uint32_t threads = 1;
+  size_t rows = 10;
+  bool allLevels = false;
+};
+
+/// The module's inputs as the tools describe tensors; a symbolic size is -1.
+std::vector<TensorInfo> inputsOf(mlir::func::FuncOp main) {
+  std::vector<TensorInfo> infos;
+  for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+    auto type = llvm::cast<mlir::RankedTensorType>(main.getArgumentTypes()[i]);
+    TensorInfo info;
+    info.name = "input" + std::to_string(i);
+    if (auto name = main.getArgAttrOfType<mlir::StringAttr>(i, "nn.name"))
+      info.name = name.str();
+    if (auto scale = main.getArgAttrOfType<mlir::FloatAttr>(i, "nn.scale"))
+      info.scale = static_cast<float>(scale.getValueAsDouble());
+    if (auto zeroPoint = main.getArgAttrOfType<mlir::IntegerAttr>(i, "nn.zero_point"))
+      info.zeroPoint = static_cast<int32_t>(zeroPoint.getInt());
+    info.type = nn::getElementTypeId(type.getElementType());
+    for (mlir::AffineExpr dim : nn::getDims(type))
+      info.shape.push_back(nn::getConstant(dim).value_or(-1));
+    infos.push_back(std::move(info));
+  }
+  return infos;
+}
+
+/// For random inputs a symbolic size is its lower bound, but at least `wanted` where the bounds allow it.
+int64_t sizeOfSymbol(mlir::ModuleOp module, mlir::AffineExpr dim) {
+  constexpr int64_t wanted = 4;
+  auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(dim);
+  auto symbols = module->getAttrOfType<mlir::ArrayAttr>("nn.symbols");
+  if (!symbol || !symbols)
+    return 1;
+  auto bounds = llvm::cast<nn::SymbolAttr>(symbols[symbol.getPosition()]);
+  int64_t high = bounds.getMax() < 0 ? std::max(wanted, bounds.getMin()) : bounds.getMax();
+  return std::clamp(wanted, bounds.getMin(), high);
+}
+
+std::vector<ajour::HostTensor> readInputs(mlir::ModuleOp module, const VerifyCommand &command) {
+  auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+  std::vector<TensorInfo> infos = inputsOf(main);
+  std::vector<InputFile> files;
+  if (!command.inputs.empty())
+    files = resolveInputFiles(command.inputs, infos);
+  std::vector<ajour::HostTensor> tensors;
+  for (size_t i = 0; i < infos.size(); ++i) {
+    if (files.empty()) {
+      nn::Dims dims = nn::getDims(llvm::cast<mlir::RankedTensorType>(main.getArgumentTypes()[i]));
+      for (size_t d = 0; d < dims.size(); ++d)
+        if (infos[i].shape[d] < 0)
+          infos[i].shape[d] = sizeOfSymbol(module, dims[d]);
+    }
+    HostTensor tensor =
+        files.empty() ? randomInput(infos[i], command.seed + i) : loadInput(files[i], infos[i], command.image);
+    const char *bytes = reinterpret_cast<const char *>(tensor.data.data());
+    tensors.push_back({tensor.type, tensor.shape, {bytes, bytes + tensor.data.size()}});
+  }
+  return tensors;
+}
+
+void runVerify(const VerifyCommand &command) {
+  VerifyOptions options;
+  options.compile = optionsOf(command);
+  options.tolerance = command.tolerance;
+  options.steps = command.steps;
+  options.allLevels = command.allLevels;
+  options.threads = command.threads;
+  Progress progress;
+  attachProgress(options.compile, progress);
+  auto context = makeContext();
+  DiagnosticCollector diagnostics(context.get(), command.model);
+  auto module = importModel(context.get(), command.model, options.compile.import);
+  if (!module)
+    throw ToolError(diagnostics.text());
+  auto report = verifyModule(*module, readInputs(*module, command), options);
+  progress.finish();
+  if (mlir::failed(report))
+    throw ToolError(diagnostics.text());
+  std::cout << toText(*report, command.rows);
+  if (!report->passed())
+    throw ToolError(command.model + ": compiled and reference differ");
+}
+
+} // namespace
+
+void registerVerifyCommand(CLI::App &app) {
+  auto arguments = std::make_shared<VerifyCommand>();
+  CLI::App *command =
+      app.add_subcommand("verify", "Compare a compiled model with the reference, dispatch by dispatch");
+  addImportOptions(*command, *arguments);
+  addCodeOptions(*command, *arguments);
+  command->add_option("-i,--input", arguments->inputs, "NAME=FILE or FILE (.npy, picture, .wav, raw); default random")
+      ->type_name("NAME=FILE");
+  addImageOptions(*command, arguments->image);
+  command->add_option("--seed", arguments->seed, "Of random inputs");
+  command->add_option("--tolerance", arguments->tolerance,
+                      "Of floats, relative to the tensor's largest and to the value; default 1e-4")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--steps", arguments->steps, "Of integers that floats are rounded to; default 1")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--all-levels", arguments->allLevels, "Every code level of this machine, not only the best");
+  command->add_option("-t,--threads", arguments->threads, "Threads that run the model")->check(CLI::Range(1, 256));
+  command->add_option("--rows", arguments->rows, "Dispatches in the table; default 10");
+  command->callback([arguments] { runVerify(*arguments); });
+}
+
+} // namespace ajour::tools
