@@ -77,11 +77,13 @@ static ajour_status_code chooseFeatures(const ajour_model &model, const char *fo
                 forced, archName(hostArch()));
   if ((level->features & ~features) != 0)
     return fail(AJOUR_NO_VARIANT, "%s: %s asks for '%s', which this CPU cannot run", model.name, from, forced);
+  // The compiler leaves out code of a level that would not differ from that of a lower one.
   bool present = false;
   for (uint32_t i = 0; i < sizeOf(model.program->executables()); ++i)
-    present |= model.program->executables()->Get(i)->level() == level->id;
+    present |= model.program->executables()->Get(i)->level() <= level->id;
   if (!present)
-    return fail(AJOUR_NO_VARIANT, "%s: %s asks for '%s', for which the artifact has no code", model.name, from, forced);
+    return fail(AJOUR_NO_VARIANT, "%s: %s asks for '%s'; the artifact has code for higher levels only", model.name, from,
+                forced);
   features = level->features;
   return AJOUR_OK;
 }

@@ -192,6 +192,19 @@ TEST(Variants, FirstThatHoldsAndForced) {
   }
 }
 
+// A level that adds nothing is left out of an artifact; asking for it gives the code below it.
+TEST(Variants, ForcedLevelTakesLowerCode) {
+  if (!hostHas(highFeatures))
+    GTEST_SKIP() << "this CPU lacks " << highName;
+  ajour_load_options options = AJOUR_INIT(ajour_load_options);
+  options.cpu_level = highName;
+  Loaded loaded = loadBytes(makeAffine().bytes(), options);
+  ASSERT_EQ(loaded.status, AJOUR_OK) << loaded.message;
+  ajour_model_info info = AJOUR_INIT(ajour_model_info);
+  ajour_model_get_info(loaded.model, &info);
+  EXPECT_STREQ(info.cpu_level, lowName);
+}
+
 // Code of a level that is not used is neither read nor loaded.
 TEST(Variants, OnlyTheChosenCodeIsLoaded) {
   TestModel model = makeLevels();
@@ -216,8 +229,14 @@ TEST(Variants, Refused) {
   expect(makeAffine(), AJOUR_INVALID_ARGUMENT,
          std::string("the option cpu_level asks for 'pentium', which is no code level of ") + hostName);
   if (hostHas(highFeatures)) {
-    options.cpu_level = highName;
-    expect(makeAffine(), AJOUR_NO_VARIANT, "for which the artifact has no code");
+    options.cpu_level = lowName;
+    TestModel high = makeAffine();
+    high.program().executables[0]->level = highLevel;
+    for (auto &dispatch : high.program().dispatches) {
+      dispatch->variants[0]->level = highLevel;
+      dispatch->variants[0]->features = highFeatures;
+    }
+    expect(std::move(high), AJOUR_NO_VARIANT, "the artifact has code for higher levels only");
   }
   options.cpu_level = nullptr;
   setenv("AJOUR_CPU", "sparc", 1);
