@@ -9,6 +9,8 @@ namespace ajour::loops {
 
 /// Elements of one work item where a dispatch has only one dimension.
 static constexpr int64_t flatItem = 4096;
+/// Innermost dimensions below this are too short for vectors.
+static constexpr int64_t shortDimension = 8;
 
 //===----------------------------------------------------------------------===//
 // Operands
@@ -290,13 +292,16 @@ void DispatchLowering::lowerPointwise() {
     });
     return;
   }
-  nn::Dims outer(dims.begin(), dims.end() - 1);
-  // An empty inner dimension leaves nothing to do, and rows of it are harmless.
+  // A short last dimension (channels of a picture) is unrolled inside a loop over the one before it, which
+  // then is what vectors run along.
+  std::optional<int64_t> last = nn::getConstant(dims.back());
+  size_t inner = last && *last < shortDimension && dims.size() > 2 ? 2 : 1;
+  nn::Dims outer(dims.begin(), dims.end() - inner);
   items(nn::numElements(outer, context), [&](Value item) {
     Index index = e->delinearize(item, outer);
-    e->loop(e->i64(0), e->size(dims.back()), [&](Value inner) {
+    e->nest(ArrayRef(dims).take_back(inner), [&](ArrayRef<Value> rest) {
       Index whole = index;
-      whole.push_back(inner);
+      whole.append(rest.begin(), rest.end());
       storeResults(whole);
     });
   });
