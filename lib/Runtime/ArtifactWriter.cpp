@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ajour/ABI/ArtifactHeader.h"
@@ -112,8 +113,13 @@ std::string writeArtifact(const std::string &path, artifact::ModelT &model,
   pack(builder, model);
   const size_t descriptionSize = builder.GetSize();
   uint64_t end = sizeof(ajour_artifact_header) + descriptionSize;
-  TemporaryFile file(path);
   auto problem = [&](const std::string &what) { return path + ": " + what; };
+  // The file takes the place of what is there, which must not be a device.
+  struct stat status;
+  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    return problem(S_ISDIR(status.st_mode) ? "cannot write: is a directory, expected a file"
+                                           : "cannot write: is a pipe or device, expected a regular file");
+  TemporaryFile file(path);
   if (!file.isOpen())
     return problem(std::string("cannot create the file: ") + std::strerror(errno));
   for (size_t i = 0; i < segments.size(); ++i) {

@@ -151,3 +151,16 @@ TEST(Writer, KeepsTheOldFileOnFailure) {
   EXPECT_EQ(readFile(path), "old");
   unlink(path.c_str());
 }
+
+TEST(Writer, ReplacesNoDevice) {
+  TestModel model = makeAffine();
+  std::string path = temporaryPath("device.ajour");
+  unlink(path.c_str());
+  ASSERT_EQ(symlink("/dev/full", path.c_str()), 0);
+  EXPECT_EQ(writeArtifact(path, model.description, {}),
+            path + ": cannot write: is a pipe or device, expected a regular file");
+  struct stat status;
+  EXPECT_TRUE(stat(path.c_str(), &status) == 0 && S_ISCHR(status.st_mode));
+  unlink(path.c_str());
+  EXPECT_EQ(writeArtifact("/tmp", model.description, {}), "/tmp: cannot write: is a directory, expected a file");
+}

@@ -175,6 +175,12 @@ TEST(Image, HugeSizesAreRefusedBeforeDecoding) {
   bytes[20] = std::byte(0x7f);
   bytes[24] = std::byte(0x7f);
   EXPECT_NE(messageOf([&] { decodeImage(bytes, 3, "f"); }), "nothing thrown");
+  // 514 x 2050 pixels need more than the 70 bytes that are there, whatever the format.
+  bytes = bmpOf(2, 2, rgb2x2);
+  bytes[19] = std::byte(2);
+  bytes[23] = std::byte(8);
+  EXPECT_EQ(messageOf([&] { decodeImage(bytes, 3, "f.bmp"); }),
+            "f.bmp: the picture is damaged: it says that it has 514x2050 pixels in 70 bytes");
 }
 
 } // namespace

@@ -61,8 +61,15 @@ Bytes readFile(const std::string &path, uint64_t limitBytes) {
   }
 }
 
-OutputFile::OutputFile(std::string path) : path(std::move(path)), temporaryPath(this->path + ".XXXXXX") {
-  descriptor = mkostemp(temporaryPath.data(), O_CLOEXEC);
+OutputFile::OutputFile(std::string path) : path(std::move(path)) {
+  struct stat status;
+  if (stat(this->path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    // Terminals, pipes and devices are written to, not replaced. A directory says so here.
+    descriptor = open(this->path.c_str(), O_WRONLY | O_CLOEXEC);
+  } else {
+    temporaryPath = this->path + ".XXXXXX";
+    descriptor = mkostemp(temporaryPath.data(), O_CLOEXEC);
+  }
   if (descriptor < 0)
     failErrno(this->path, "cannot write");
 }
@@ -71,7 +78,8 @@ OutputFile::~OutputFile() {
   if (descriptor < 0)
     return;
   close(descriptor);
-  unlink(temporaryPath.c_str());
+  if (!temporaryPath.empty())
+    unlink(temporaryPath.c_str());
 }
 
 void OutputFile::write(std::span<const std::byte> bytes) {
@@ -91,7 +99,8 @@ void OutputFile::commit() {
   // mkostemp makes the file private; an ordinary file has the permissions that the umask leaves.
   mode_t mask = umask(0);
   umask(mask);
-  if (fchmod(descriptor, 0666 & ~mask) != 0 || rename(temporaryPath.c_str(), path.c_str()) != 0)
+  if (!temporaryPath.empty() &&
+      (fchmod(descriptor, 0666 & ~mask) != 0 || rename(temporaryPath.c_str(), path.c_str()) != 0))
     failErrno(path, "cannot write");
   int status = close(descriptor);
   descriptor = -1;

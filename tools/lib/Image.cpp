@@ -15,6 +15,8 @@ namespace ajour::tools {
 namespace {
 /// Larger pictures are refused before anything is decoded.
 constexpr int64_t maxPixels = int64_t(1) << 27;
+/// No more pixels than this come from a byte: deflate makes at most 1032 bytes of one, and a byte holds at most 8 pixels.
+constexpr int64_t maxPixelsPerByte = 8 * 1032;
 
 /// Where the centre of target pixel `index` falls.
 double sourceCentre(int index, int in, int out) { return (index + 0.5) * in / out; }
@@ -39,6 +41,9 @@ Image decodeImage(std::span<const std::byte> bytes, int channels, const std::str
   int size = static_cast<int>(bytes.size()), width = 0, height = 0, stored = 0;
   if (!stbi_info_from_memory(data, size, &width, &height, &stored))
     throw ToolError(file + ": not a PNG, JPEG or BMP picture that can be read: " + stbi_failure_reason());
+  if (width < 1 || height < 1 || static_cast<int64_t>(width) * height > maxPixelsPerByte * size)
+    throw ToolError(file + ": the picture is damaged: it says that it has " + std::to_string(width) + "x" +
+                    std::to_string(height) + " pixels in " + std::to_string(size) + " bytes");
   if (static_cast<int64_t>(width) * height > maxPixels)
     throw ToolError(file + ": the picture has " + std::to_string(width) + "x" + std::to_string(height) +
                     " pixels, more than " + std::to_string(maxPixels));

@@ -15,7 +15,8 @@ using Bytes = std::vector<std::byte>;
 Bytes readFile(const std::string &path, uint64_t limitBytes = uint64_t(4) << 30);
 
 /// A file that appears under its name whole or not at all: bytes go to a temporary file in the same directory, which
-/// commit() renames. Without a commit nothing remains.
+/// commit() renames. Without a commit nothing remains. What is there already and is no regular file (a terminal, a
+/// device) is written to directly.
 class OutputFile {
 public:
   /// Throws ToolError if the directory cannot be written.
@@ -32,7 +33,7 @@ public:
   void commit();
 
 private:
-  std::string path, temporaryPath;
+  std::string path, temporaryPath; // no temporary file: empty
   int descriptor = -1;
 };
 
