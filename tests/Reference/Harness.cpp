@@ -22,6 +22,8 @@ MLIRContext *context() {
   return instance;
 }
 
+ModuleCheck moduleCheck = nullptr;
+
 Outcome runModule(const std::string &text, std::vector<HostTensor> inputs, std::vector<int64_t> symbols) {
   Outcome outcome;
   ScopedDiagnosticHandler handler(context(), [&](Diagnostic &diagnostic) {
@@ -36,6 +38,8 @@ Outcome runModule(const std::string &text, std::vector<HostTensor> inputs, std::
   FailureOr<std::vector<HostTensor>> results = interpret(function, inputs, symbols);
   if (succeeded(results))
     outcome.results = std::move(*results);
+  if (moduleCheck)
+    moduleCheck(*module, inputs, symbols, outcome);
   return outcome;
 }
 

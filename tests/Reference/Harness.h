@@ -63,6 +63,11 @@ struct Outcome {
   std::string message;             ///< all diagnostics, a line each
 };
 
+/// Called with every module that was interpreted and what came of it: other ways to execute it are compared here.
+using ModuleCheck = void (*)(mlir::ModuleOp module, const std::vector<HostTensor> &inputs,
+                             const std::vector<int64_t> &symbols, const Outcome &outcome);
+extern ModuleCheck moduleCheck;
+
 /// Parses and verifies a module and interprets its function `main`.
 Outcome runModule(const std::string &text, std::vector<HostTensor> inputs, std::vector<int64_t> symbols = {});
 
