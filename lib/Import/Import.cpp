@@ -4,7 +4,11 @@
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringRef.h"
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
+
+#include <sys/stat.h>
 
 using namespace mlir;
 
@@ -12,15 +16,22 @@ namespace ajour {
 
 namespace {
 
-/// The first bytes of a file; fewer when it is shorter.
-bool readHead(const std::string &path, std::string &head) {
+/// The first bytes of a file; fewer when it is shorter. Returns why they cannot be had. Only regular files are
+/// opened: a pipe would wait, and a device may have no end.
+std::string readHead(const std::string &path, std::string &head) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0)
+    return std::string("cannot be read: ") + strerror(errno);
+  if (!S_ISREG(status.st_mode))
+    return S_ISDIR(status.st_mode) ? "is a directory, expected a file"
+                                   : "is a pipe or device, expected a regular file";
   std::ifstream stream(path, std::ios::binary);
   if (!stream)
-    return false;
+    return std::string("cannot be read: ") + strerror(errno);
   head.resize(16);
   stream.read(head.data(), std::streamsize(head.size()));
   head.resize(size_t(stream.gcount()));
-  return !stream.bad();
+  return stream.bad() ? "cannot be read" : "";
 }
 
 /// A TFLite file names its format in bytes 4 to 7.
@@ -39,8 +50,8 @@ bool looksLikeONNX(StringRef head) {
 OwningOpRef<ModuleOp> importModel(MLIRContext *context, const std::string &path, const ImportOptions &options) {
   Location loc = FileLineColLoc::get(context, path, 0, 0);
   std::string head;
-  if (!readHead(path, head)) {
-    emitError(loc) << "cannot be read";
+  if (std::string problem = readHead(path, head); !problem.empty()) {
+    emitError(loc) << problem;
     return nullptr;
   }
   if (head.empty()) {

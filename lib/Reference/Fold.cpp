@@ -6,6 +6,8 @@
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace ajour {
@@ -42,16 +44,70 @@ static bool isWorthFolding(Operation *op, int64_t maxBytes) {
   return true;
 }
 
-bool foldConstants(Operation *op, SmallVectorImpl<Value> *results, int64_t maxBytes) {
+static double elementsOf(Value value) {
+  double elements = 1;
+  for (int64_t size : cast<RankedTensorType>(value.getType()).getShape())
+    elements *= double(size);
+  return elements;
+}
+
+/// Steps that evaluation takes for each element of the result; an estimate from above.
+static double stepsPerElement(Operation *op) {
+  auto product = [](ArrayRef<int64_t> sizes) {
+    double volume = 1;
+    for (int64_t size : sizes)
+      volume *= double(size);
+    return volume;
+  };
+  if (auto conv = dyn_cast<nn::ConvOp>(op))
+    return product(cast<RankedTensorType>(conv.getFilter().getType()).getShape().drop_front());
+  if (auto pool = dyn_cast<nn::MaxPoolOp>(op))
+    return product(pool.getWindow());
+  if (auto pool = dyn_cast<nn::AvgPoolOp>(op))
+    return product(pool.getWindow());
+  if (isa<nn::MatmulOp>(op)) {
+    // [m, k] x [k, n]: the operands have m k and k n elements, the result m n for each batch.
+    double result = std::max(elementsOf(op->getResult(0)), 1.0);
+    return std::sqrt(elementsOf(op->getOperand(0)) * elementsOf(op->getOperand(1)) / result) + 1;
+  }
+  return 4; // resampling reads up to 4 taps a dimension, sorting compares
+}
+
+/// Steps that evaluation takes.
+static double stepsOf(Operation *op) {
+  double steps = 0;
+  for (Value operand : op->getOperands())
+    steps += elementsOf(operand);
+  if (auto conv = dyn_cast<nn::ConvTransposeOp>(op))
+    steps += elementsOf(op->getOperand(0)) * elementsOf(op->getOperand(1)); // each pixel meets each tap
+  for (Value result : op->getResults())
+    steps += elementsOf(result) * stepsPerElement(op);
+  return steps;
+}
+
+/// Takes the operation's cost from the budget, or leaves it and says no.
+static bool charge(Operation *op, FoldBudget &budget) {
+  int64_t bytes = 0;
+  for (Type type : op->getResultTypes())
+    bytes += bytesOf(type).value_or(0);
+  double steps = stepsOf(op);
+  if (bytes > budget.bytes || steps > double(budget.steps))
+    return false;
+  budget.bytes -= bytes;
+  budget.steps -= int64_t(steps);
+  return true;
+}
+
+bool foldConstants(Operation *op, SmallVectorImpl<Value> *results, int64_t maxBytes, FoldBudget *budget) {
   if (!isa_and_nonnull<nn::NNDialect>(op->getDialect()) || isa<nn::ConstantOp>(op) || !isWorthFolding(op, maxBytes))
     return false;
+  if (!llvm::all_of(op->getOperands(), [](Value operand) { return bool(nn::getConstantValue(operand)); }))
+    return false;
+  if (budget && !charge(op, *budget))
+    return false;
   std::vector<HostTensor> tensors;
-  for (Value operand : op->getOperands()) {
-    ElementsAttr value = nn::getConstantValue(operand);
-    if (!value)
-      return false;
-    tensors.push_back(toHostTensor(value));
-  }
+  for (Value operand : op->getOperands())
+    tensors.push_back(toHostTensor(nn::getConstantValue(operand)));
   SmallVector<const HostTensor *> operands;
   for (const HostTensor &tensor : tensors)
     operands.push_back(&tensor);

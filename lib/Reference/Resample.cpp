@@ -4,6 +4,9 @@
 #include "Evaluation.h"
 #include "ajour/Dialect/NN/Shapes.h"
 
+#include <algorithm>
+#include <numeric>
+
 using namespace mlir;
 using namespace ajour::nn;
 
@@ -151,7 +154,11 @@ static void resizeInterpolating(const HostTensor &input, const std::vector<std::
   for (size_t i = 0; i < values.size(); ++i)
     values[i] = static_cast<double>(static_cast<Compute<T>>(input.as<T>()[i]));
   Shape shape(ArrayRef<int64_t>(input.shape));
-  for (size_t d = 0; d < sources.size(); ++d) {
+  // Dimensions that shrink come first, so that no step has more elements than the input or the result.
+  SmallVector<size_t> order(sources.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_partition(order.begin(), order.end(), [&](size_t d) { return int64_t(sources[d].size()) < shape[d]; });
+  for (size_t d : order) {
     bool same = shape[d] == int64_t(sources[d].size());
     for (size_t i = 0; i < sources[d].size() && same; ++i)
       same = sources[d][i].taps.size() == 1 && sources[d][i].taps[0] == std::pair<int64_t, double>(i, 1.0);

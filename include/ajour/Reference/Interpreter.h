@@ -35,11 +35,24 @@ mlir::FailureOr<std::vector<HostTensor>> interpret(mlir::func::FuncOp function, 
                                                    llvm::ArrayRef<int64_t> symbols = {},
                                                    ValueObserver observer = nullptr);
 
+/// What folding may still cost. A few bytes of a model can ask for constants of any size and for any amount of
+/// arithmetic; and since constants stay in memory as long as their context, many small ones count like a large one.
+struct FoldBudget {
+  int64_t bytes; ///< of constants made
+  int64_t steps; ///< about one for each element read, written or multiplied
+
+  /// For a model that brings this many bytes of constants. Real ones transpose or widen each a few times.
+  static FoldBudget forBytes(int64_t bytes) {
+    return {(int64_t(32) << 20) + 8 * bytes, (int64_t(1) << 28) + 64 * bytes};
+  }
+};
+
 /// When every operand of `op` is an nn.constant (or it has none) and its results are static and have at
 /// most `maxBytes` bytes: evaluates it, creates the constants before it with its location, replaces its uses
-/// and erases it. Returns whether it did; `results`, if given, receives the values that stand now.
+/// and erases it. Returns whether it did; `results`, if given, receives the values that stand now. With a budget,
+/// an operation that would exceed it stays, and others are charged to it.
 bool foldConstants(mlir::Operation *op, llvm::SmallVectorImpl<mlir::Value> *results = nullptr,
-                   int64_t maxBytes = int64_t(1) << 32);
+                   int64_t maxBytes = int64_t(1) << 32, FoldBudget *budget = nullptr);
 
 } // namespace ajour
 

@@ -27,7 +27,10 @@ struct FoldPass : PassWrapper<FoldPass, OperationPass<func::FuncOp>> {
 
   void runOnOperation() override {
     func::FuncOp function = getOperation();
-    foldAllConstants(function);
+    int64_t brought = 0;
+    function.walk([&](ConstantOp op) { brought += bytesOf(op.getResult()); });
+    FoldBudget budget = FoldBudget::forBytes(brought);
+    foldAllConstants(function, budget);
     RewritePatternSet patterns(&getContext());
     simplify::populateMovementPatterns(patterns);
     simplify::populateElementwisePatterns(patterns);
@@ -37,18 +40,18 @@ struct FoldPass : PassWrapper<FoldPass, OperationPass<func::FuncOp>> {
     if (failed(simplify::applyPatterns(function, std::move(patterns))))
       return signalPassFailure();
     // Combined operations may stand on constants alone.
-    foldAllConstants(function);
+    foldAllConstants(function, budget);
     IRRewriter rewriter(&getContext());
     DominanceInfo dominance(function);
     eliminateCommonSubExpressions(rewriter, dominance, function);
     simplify::eraseDeadOps(function);
   }
 
-  void foldAllConstants(func::FuncOp function) {
+  void foldAllConstants(func::FuncOp function, FoldBudget &budget) {
     for (Block &block : function.getBody())
       for (Operation &op : llvm::make_early_inc_range(block))
         if (mayFold(&op))
-          foldConstants(&op);
+          foldConstants(&op, nullptr, /*maxBytes=*/int64_t(1) << 32, &budget);
   }
 
   bool mayFold(Operation *op) const {

@@ -13,6 +13,11 @@ struct Window {
   ArrayRef<int64_t> strides, dilations, padsLow, padsHigh;
 };
 
+/// Strides, dilations, paddings and windows up to this leave room for sums and products of two in 64 bits.
+constexpr int64_t mostInWindow = int64_t(1) << 31;
+
+bool isOutside(int64_t value, int64_t least) { return value < least || value > mostInWindow; }
+
 /// C1 and C3: ranks, and one sensible value for each spatial dimension.
 LogicalResult checkWindow(std::optional<Location> loc, StringRef op, RankedTensorType input, const Window &window) {
   if (input.getRank() < 3 || input.getRank() > 5)
@@ -23,7 +28,8 @@ LogicalResult checkWindow(std::optional<Location> loc, StringRef op, RankedTenso
     return emitOptionalError(loc, op, ": C3: one stride, dilation, low and high padding is needed for each of ",
                              spatial, " spatial dimensions");
   for (size_t i = 0; i < spatial; ++i)
-    if (window.strides[i] < 1 || window.dilations[i] < 1 || window.padsLow[i] < 0 || window.padsHigh[i] < 0)
+    if (isOutside(window.strides[i], 1) || isOutside(window.dilations[i], 1) || isOutside(window.padsLow[i], 0) ||
+        isOutside(window.padsHigh[i], 0))
       return emitOptionalError(loc, op, ": C3: stride ", window.strides[i], ", dilation ", window.dilations[i],
                                ", padding ", window.padsLow[i], " and ", window.padsHigh[i]);
   return success();
@@ -32,6 +38,8 @@ LogicalResult checkWindow(std::optional<Location> loc, StringRef op, RankedTenso
 /// The spatial size of a windowed result; C4 is checked where the size is static.
 FailureOr<AffineExpr> windowedSize(std::optional<Location> loc, StringRef op, AffineExpr in, int64_t size,
                                    const Window &window, size_t i, bool ceilMode) {
+  if (isOutside(size, 1))
+    return emitOptionalError(loc, op, ": C3: window size ", size);
   int64_t extent = window.dilations[i] * (size - 1) + 1;
   AffineExpr room = in + (window.padsLow[i] + window.padsHigh[i] - extent);
   std::optional<int64_t> known = getConstant(room);
@@ -93,8 +101,6 @@ LogicalResult inferPool(std::optional<Location> loc, StringRef op, Adaptor adapt
     return emitOptionalError(loc, op, ": C3: a window of ", adaptor.getWindow().size(), " dimensions for ",
                              toString(input));
   for (auto [i, size] : llvm::enumerate(adaptor.getWindow())) {
-    if (size < 1)
-      return emitOptionalError(loc, op, ": C3: window size ", size);
     FailureOr<AffineExpr> out = windowedSize(loc, op, dims[i + 1], size, window, i, adaptor.getCeilMode());
     if (failed(out))
       return failure();
@@ -135,6 +141,9 @@ LogicalResult ConvTransposeOp::inferReturnTypes(MLIRContext *, std::optional<Loc
   if (adaptor.getOutputPads().size() != dims.size() - 2)
     return emitOptionalError(loc, "nn.conv_transpose: C3: ", adaptor.getOutputPads().size(), " output pads");
   for (size_t i = 0; i + 2 < dims.size(); ++i) {
+    if (isOutside(filter.getDimSize(i + 1), 1) || isOutside(adaptor.getOutputPads()[i], 0))
+      return emitOptionalError(loc, "nn.conv_transpose: C3: window size ", filter.getDimSize(i + 1),
+                               ", output padding ", adaptor.getOutputPads()[i]);
     int64_t constant = adaptor.getDilations()[i] * (filter.getDimSize(i + 1) - 1) + 1 - adaptor.getPadsLow()[i] -
                        adaptor.getPadsHigh()[i] + adaptor.getOutputPads()[i];
     dims[i + 1] = (dims[i + 1] - 1) * adaptor.getStrides()[i] + constant;

@@ -76,10 +76,11 @@ LogicalResult SliceOp::verify() {
       return emitOpError() << "C1: step 0 in dimension " << i;
     if (out.isDynamicDim(i) || in.isDynamicDim(i) || out.getDimSize(i) == 0)
       continue;
-    int64_t first = getStarts()[i], last = first + (out.getDimSize(i) - 1) * getSteps()[i];
-    if (std::min(first, last) < 0 || std::max(first, last) >= in.getDimSize(i))
-      return emitOpError() << "C3: dimension " << i << " reads " << first << " to " << last << " of "
-                           << in.getDimSize(i);
+    int64_t first = getStarts()[i], steps = out.getDimSize(i) - 1, last;
+    if (llvm::MulOverflow(steps, getSteps()[i], last) || llvm::AddOverflow(first, last, last) ||
+        std::min(first, last) < 0 || std::max(first, last) >= in.getDimSize(i))
+      return emitOpError() << "C3: dimension " << i << " reads " << out.getDimSize(i) << " elements from " << first
+                           << " in steps of " << getSteps()[i] << " of " << in.getDimSize(i);
   }
   return success();
 }
@@ -122,6 +123,11 @@ LogicalResult PadOp::inferReturnTypes(MLIRContext *context, std::optional<Locati
   if (low.size() != dims.size() || high.size() != dims.size())
     return emitOptionalError(loc, "nn.pad: C1: ", low.size(), " low and ", high.size(), " high amounts for ",
                              toString(input));
+  // Amounts up to this leave room for sums in 64 bits.
+  constexpr int64_t most = int64_t(1) << 40;
+  for (int64_t amount : llvm::concat<const int64_t>(low, high))
+    if (amount < -most || amount > most)
+      return emitOptionalError(loc, "nn.pad: C1: amount ", amount, " is beyond what a tensor can have");
   PadMode mode = adaptor.getMode();
   for (size_t i = 0; i < dims.size(); ++i) {
     std::optional<int64_t> size = getConstant(dims[i]);
@@ -132,11 +138,11 @@ LogicalResult PadOp::inferReturnTypes(MLIRContext *context, std::optional<Locati
     if (cropped < 0 || *size + low[i] + high[i] < 0)
       return emitOptionalError(loc, "nn.pad: C2: amounts ", low[i], " and ", high[i], " remove more than dimension ", i,
                                " of ", toString(input), " has");
-    int64_t most = std::max(low[i], high[i]);
+    int64_t added = std::max(low[i], high[i]);
     int64_t allowed = mode == PadMode::reflect ? cropped - 1 : cropped;
-    if (mode != PadMode::constant && most > 0 &&
-        ((mode == PadMode::edge && cropped == 0) || (mode != PadMode::edge && most > allowed)))
-      return emitOptionalError(loc, "nn.pad: C3: ", stringifyPadMode(mode), " adds ", most, " to dimension ", i, " of ",
+    if (mode != PadMode::constant && added > 0 &&
+        ((mode == PadMode::edge && cropped == 0) || (mode != PadMode::edge && added > allowed)))
+      return emitOptionalError(loc, "nn.pad: C3: ", stringifyPadMode(mode), " adds ", added, " to dimension ", i, " of ",
                                toString(input), ", at most ", std::max<int64_t>(allowed, 0), " is possible");
   }
   if (Value value = adaptor.getValue()) {
@@ -193,8 +199,10 @@ LogicalResult GatherNDOp::inferReturnTypes(MLIRContext *, std::optional<Location
                                            SmallVectorImpl<Type> &types) {
   RankedTensorType data = tensor(adaptor.getData()), indices = tensor(adaptor.getIndices());
   int64_t batch = adaptor.getBatchDims();
-  std::optional<int64_t> tuple = tupleSize(indices, data.getRank() - batch);
-  if (batch < 0 || batch >= indices.getRank() || !tuple)
+  std::optional<int64_t> tuple;
+  if (batch >= 0 && batch < indices.getRank())
+    tuple = tupleSize(indices, data.getRank() - batch);
+  if (!tuple)
     return emitOptionalError(loc, "nn.gather_nd: C1: indices ", toString(indices), " for ", toString(data));
   Dims d = getDims(data), i = getDims(indices);
   if (ArrayRef(d).take_front(batch) != ArrayRef(i).take_front(batch))

@@ -138,6 +138,9 @@ void transposedPads(Node &n, Value x, Window &w, Ints &outputPads) {
     wanted.erase(wanted.begin(), wanted.begin() + 2);
   if (!wanted.empty() && int64_t(wanted.size()) != spatial)
     n.refuse("attribute 'output_shape' has " + Twine(wanted.size()) + " values, expected " + Twine(spatial));
+  for (int64_t size : wanted)
+    if (size < 1 || size > (int64_t(1) << 31))
+      n.refuse("attribute 'output_shape' holds " + Twine(size) + ", expected at least 1");
   if (wanted.empty() && !StringRef(mode).starts_with("SAME"))
     return;
   for (int64_t i = 0; i < spatial; ++i) {

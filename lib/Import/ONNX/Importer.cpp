@@ -16,7 +16,6 @@ namespace {
 
 constexpr int64_t oldestOpset = 6, newestOpset = 21;
 constexpr unsigned deepestNesting = 16;
-constexpr int64_t mostNodes = 1 << 20;
 
 /// All rows by domain and name.
 const OpRow *findRow(StringRef domain, StringRef name) {
@@ -44,7 +43,7 @@ std::string sizesText(ArrayRef<int64_t> sizes) {
 Importer::Importer(MLIRContext *context, const ModelFile &model, const ImportOptions &options,
                    std::map<std::string, int64_t> &multiples)
     : context(context), builder(context), model(model), options(options), multiples(multiples),
-      foldBudget((int64_t(256) << 20) + 8 * model.fileBytes) {}
+      mostNodes((1 << 14) + model.fileBytes / 4), foldBudget(FoldBudget::forBytes(model.fileBytes)) {}
 
 Location Importer::fileLoc() const { return FileLineColLoc::get(context, model.path, 0, 0); }
 
@@ -115,6 +114,11 @@ Value Importer::materialize(Node &n, Entry &entry, const std::string &name) {
     std::string problem;
     if (!readTensor(model, *entry.tensor, context, data, problem))
       n.refuse("initializer '" + Twine(name) + "' " + problem);
+    if (entry.tensor->data_location() == ::onnx::TensorProto::EXTERNAL) {
+      FoldBudget more = FoldBudget::forBytes(int64_t(data.bytes.size())), none = FoldBudget::forBytes(0);
+      foldBudget.bytes += more.bytes - none.bytes;
+      foldBudget.steps += more.steps - none.steps;
+    }
     entry.onnxType = entry.tensor->data_type();
     return n.constant(data.type, data.bytes);
   }
@@ -162,16 +166,10 @@ bool Importer::fold(Operation *op, SmallVector<Value> &results) {
       return false;
     created += elements * nn::elementBytes(type.getElementType());
   }
-  // What grows a small file much stays an operation; so do products that would take long.
-  if (created > consumed && created - consumed > std::min<int64_t>(foldBudget, int64_t(16) << 20))
+  // What grows a small file much stays an operation.
+  if (created - consumed > int64_t(16) << 20)
     return false;
-  if (isa<nn::MatmulOp, nn::ConvOp, nn::ConvTransposeOp>(op) && created > 0 && consumed > (int64_t(1) << 26) / created)
-    return false;
-  if (!foldConstants(op, &results))
-    return false;
-  if (created > consumed)
-    foldBudget -= created - consumed;
-  return true;
+  return foldConstants(op, &results, /*maxBytes=*/int64_t(1) << 32, &foldBudget);
 }
 
 //===----------------------------------------------------------------------===//

@@ -5,6 +5,7 @@
 #include "Node.h"
 
 #include "ajour/Import/Import.h"
+#include "ajour/Reference/Interpreter.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringSet.h"
@@ -89,7 +90,9 @@ private:
   std::map<std::string, int64_t> &multiples;
   bool retry = false;
   int64_t errors = 0;
-  int64_t foldBudget; ///< bytes that folding may still create beyond what it consumes
+  /// A node takes more than 4 bytes of a file, so only functions that multiply can exceed this.
+  const int64_t mostNodes;
+  FoldBudget foldBudget;
   int64_t nodesExpanded = 0;
 };
 

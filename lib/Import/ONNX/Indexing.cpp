@@ -74,7 +74,7 @@ void oneHot(Node &n) {
   int64_t depth = Node::isFloat(n.in(1)) ? 0 : n.oneInt(1, "depth");
   if (Node::isFloat(n.in(1))) {
     std::vector<float> floats = n.floats(1, "depth");
-    depth = floats.size() == 1 ? int64_t(floats[0]) : -1;
+    depth = floats.size() == 1 && std::abs(floats[0]) <= float(1 << 30) ? int64_t(floats[0]) : -1;
   }
   if (depth < 1 || depth > (1 << 30))
     n.refuse("has depth " + Twine(depth) + ", expected a positive number");

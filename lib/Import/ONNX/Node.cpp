@@ -227,9 +227,9 @@ SmallVector<Value> Node::finish(Operation *op) {
   for (Type t : op->getResultTypes()) {
     auto type = cast<RankedTensorType>(t);
     int64_t elements = type.hasStaticShape() ? checkedElements(type.getShape()) : 0;
-    if (elements < 0 || elements > (int64_t(1) << 40)) {
+    if (elements < 0 || type.getRank() > mostDimensions) {
       op->erase();
-      refuse("makes " + text(type) + ", which has too many elements");
+      refuse("makes " + text(type) + ", which has too many elements or dimensions");
     }
   }
   if (failed(verify(op, /*verifyRecursively=*/false))) {
@@ -473,6 +473,9 @@ Ints Node::staticDims(Value v, int64_t from, int64_t to, const char *what) {
     if (!size)
       refuse(Twine(what) + " needs a fixed size in dimension " + Twine(i) + " of " + text(v) +
              "; fix it with --dim NAME=SIZE");
+    // Windows and the like are computed from it.
+    if (*size > int64_t(1) << 31)
+      refuse(Twine(what) + " has size " + Twine(*size) + " in dimension " + Twine(i) + " of " + text(v));
     sizes.push_back(*size);
   }
   return sizes;

@@ -258,7 +258,8 @@ Type elementTypeOf(int32_t type, MLIRContext *context) {
 }
 
 std::unique_ptr<ModelFile> readModel(const std::string &path, std::string &error) {
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  // Volatile: copied, not mapped; a file that changes after the checks must not change what was checked.
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false, /*IsVolatile=*/true);
   if (!buffer) {
     error = "cannot be read: " + buffer.getError().message();
     return nullptr;
@@ -288,10 +289,9 @@ int64_t checkedElements(ArrayRef<int64_t> dims) {
   int64_t count = 1;
   bool empty = false;
   for (int64_t dim : dims) {
-    if (dim < 0)
-      return -1;
     empty |= dim == 0;
-    if (dim != 0 && llvm::MulOverflow(count, dim, count))
+    // The other sizes of an empty tensor are limited too: strides are products of them.
+    if (dim < 0 || (dim != 0 && llvm::MulOverflow(count, dim, count)) || count > mostElements)
       return -1;
   }
   return empty ? 0 : count;
@@ -307,8 +307,7 @@ bool readTensor(const ModelFile &model, const ::onnx::TensorProto &tensor, MLIRC
   }
   SmallVector<int64_t> dims(tensor.dims().begin(), tensor.dims().end());
   int64_t count = checkedElements(dims);
-  // At most 2^40 elements keeps every size below in range.
-  if (count < 0 || count > (int64_t(1) << 40) || dims.size() > 32) {
+  if (count < 0 || dims.size() > mostDimensions) {
     error = "has dimensions [" + llvm::join(llvm::map_range(dims, [](int64_t d) { return std::to_string(d); }), ", ") +
             "], which no tensor can have";
     return false;

@@ -57,7 +57,11 @@ struct TensorData {
 bool readTensor(const ModelFile &model, const ::onnx::TensorProto &tensor, mlir::MLIRContext *context,
                 TensorData &data, std::string &error);
 
-/// Elements of a shape, or -1 when a size is negative or the product does not fit.
+/// What a model may ask of us: sizes and strides in bytes then fit 64 bits with room to spare.
+constexpr int64_t mostElements = int64_t(1) << 40;
+constexpr int64_t mostDimensions = 32;
+
+/// Elements of a shape, or -1 when a size is negative or the sizes (zeros aside) multiply to more than mostElements.
 int64_t checkedElements(llvm::ArrayRef<int64_t> dims);
 
 } // namespace ajour::onnx_import

@@ -62,7 +62,7 @@ AffineExpr scaled(Node &n, AffineExpr size, float scale, Value x) {
   if (scale == std::floor(scale))
     return size * int64_t(scale);
   float inverse = 1 / scale;
-  if (inverse == std::floor(inverse))
+  if (inverse == std::floor(inverse) && inverse <= float(1 << 30))
     return size.floorDiv(int64_t(inverse));
   n.refuse("scales a symbolic dimension of " + n.text(x) + " by " + numberText(scale) +
            ", expected a whole number or the inverse of one; fix the dimension with --dim NAME=SIZE");
@@ -121,7 +121,10 @@ void keepAspect(Node &n, Value x, Sampling &s, const Ints &axes, const Dims &wan
   for (int64_t axis : axes) {
     int64_t in = n.staticDims(x, axis, axis + 1, "keep_aspect_ratio_policy")[0];
     s.scales[axis] = float(best);
-    s.sizes[axis] = n.dim(int64_t(std::floor(best * double(in) + 0.5)));
+    double size = std::floor(best * double(in) + 0.5);
+    if (!(size <= double(1 << 30)))
+      n.refuse("scales dimension " + Twine(in) + " by " + numberText(best));
+    s.sizes[axis] = n.dim(int64_t(size));
   }
 }
 

@@ -284,6 +284,8 @@ void slice(Node &n) {
   for (size_t i = 0; i < starts.size(); ++i) {
     if (steps[i] == 0)
       n.refuse("has a step of 0");
+    // Beyond every size a step reaches no second element; the lowest has no positive counterpart.
+    steps[i] = std::clamp<int64_t>(steps[i], -mostElements, mostElements);
     AffineExpr &d = dims[axes[i]];
     std::optional<int64_t> size = nn::getConstant(d), start = nn::getConstant(starts[i]), end = nn::getConstant(ends[i]);
     Range range = size && start && end ? sliceKnown(n, *start, *end, steps[i], *size)
@@ -333,7 +335,8 @@ void pad(Node &n) {
     int64_t axis = n.axis(axes[i], rank);
     low[axis] = pads[i];
     high[axis] = pads[i + axes.size()];
-    if (std::max(std::abs(low[axis]), std::abs(high[axis])) > (int64_t(1) << 31))
+    constexpr int64_t most = int64_t(1) << 31;
+    if (std::min(low[axis], high[axis]) < -most || std::max(low[axis], high[axis]) > most)
       n.refuse("has pads of " + Twine(low[axis]) + " and " + Twine(high[axis]));
   }
   if (mode != nn::PadMode::constant)
@@ -442,11 +445,11 @@ void range(Node &n) {
   if (start && limit && delta && start->size() == 1 && limit->size() == 1 && delta->size() == 1) {
     std::optional<int64_t> step = nn::getConstant((*delta)[0]), first = nn::getConstant((*start)[0]),
                            last = nn::getConstant((*limit)[0]);
-    if (!step || *step == 0)
+    if (!step || *step == 0 || *step == std::numeric_limits<int64_t>::min())
       n.refuse("has a step of 0 or a symbolic one, expected a number");
     if (first && last) {
       int64_t span = 0;
-      if (llvm::SubOverflow(*last, *first, span) || *step == std::numeric_limits<int64_t>::min())
+      if (llvm::SubOverflow(*last, *first, span) || span == std::numeric_limits<int64_t>::min())
         n.refuse("counts from " + Twine(*first) + " to " + Twine(*last));
       int64_t magnitude = std::abs(*step), distance = *step > 0 ? span : -span;
       count = n.dim(distance > 0 ? (distance - 1) / magnitude + 1 : 0);

@@ -230,9 +230,9 @@ LogicalResult finishTransposeConv(Node &node, Factors f, ArrayRef<int64_t> outSh
     std::optional<int64_t> in = node.staticSize(f.input, i + 1);
     if (!in)
       return failure();
-    if (strides[i] < 1 || outShape[i] < 1 || filter[i + 1] < 1)
+    if (strides[i] < 1 || outShape[i] < 1 || outShape[i] > Limits::elements || filter[i + 1] < 1)
       return node.error() << "stride " << strides[i] << ", window " << filter[i + 1] << " and output size "
-                          << outShape[i] << " must be at least 1";
+                          << outShape[i] << " must be at least 1 and at most " << Limits::elements;
     TransposedPadding p = transposedPadding(padding, *in, outShape[i], filter[i + 1], strides[i]);
     window.low.push_back(p.low);
     window.high.push_back(p.high);

@@ -93,7 +93,8 @@ private:
   }
 
   LogicalResult open() {
-    auto file = llvm::MemoryBuffer::getFile(graph.fileName, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+    // Volatile: copied, not mapped; a file that changes after the checks must not change what was checked.
+    auto file = llvm::MemoryBuffer::getFile(graph.fileName, /*IsText=*/false, /*RequiresNullTerminator=*/false, /*IsVolatile=*/true);
     if (!file)
       return error() << "cannot be read: " << file.getError().message();
     graph.file = std::move(*file);
@@ -228,7 +229,9 @@ private:
         return tensorError(tensor) << "dimension " << dim << " is negative";
       tensor.shape.push_back(open ? 1 : dim);
       tensor.isDynamic.push_back(open);
-      if (llvm::MulOverflow(elements, tensor.shape.back(), elements) || elements > Limits::elements)
+      // The other sizes of an empty tensor are limited too: strides are products of them.
+      int64_t factor = std::max<int64_t>(tensor.shape.back(), 1);
+      if (llvm::MulOverflow(elements, factor, elements) || elements > Limits::elements)
         return tensorError(tensor) << "more than " << Limits::elements << " elements";
     }
     if (const auto *signature = table.shape_signature(); signature && signature->size() == tensor.shape.size())
