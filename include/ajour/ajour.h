@@ -124,8 +124,8 @@ typedef struct ajour_model_info {
 AJOUR_API ajour_status_code ajour_model_get_info(const ajour_model *model, ajour_model_info *info);
 
 /* A model input or output. A dimension of size -1 is symbolic: dim_names has its name (null for one
- * computed from others), dim_min and dim_max its bounds (dim_max -1: none). For a static dimension
- * both bounds are its size. */
+ * computed from others), dim_min and dim_max its bounds (dim_max -1: none), and its size must be a multiple
+ * of dim_multiple. For a static dimension both bounds are its size. */
 typedef struct ajour_tensor_info {
   size_t struct_size;
   const char *name;
@@ -140,13 +140,14 @@ typedef struct ajour_tensor_info {
 } ajour_tensor_info;
 
 /* Errors: INVALID_ARGUMENT (no such index). */
+  int64_t dim_multiple[AJOUR_MAX_RANK];
 AJOUR_API ajour_status_code ajour_model_input(const ajour_model *model, uint32_t index, ajour_tensor_info *info);
 AJOUR_API ajour_status_code ajour_model_output(const ajour_model *model, uint32_t index, ajour_tensor_info *info);
 /* Index of the input or output of that name, or -1. */
 AJOUR_API int ajour_model_find_input(const ajour_model *model, const char *name);
 AJOUR_API int ajour_model_find_output(const ajour_model *model, const char *name);
 
-/* A symbolic dimension: its value is the size of dimension `dim` of input `input`. */
+/* A symbolic dimension: the size of dimension `dim` of input `input`, a multiple of `multiple`. */
 typedef struct ajour_symbol_info {
   size_t struct_size;
   const char *name;
@@ -157,6 +158,7 @@ typedef struct ajour_symbol_info {
 } ajour_symbol_info;
 
 AJOUR_API ajour_status_code ajour_model_symbol(const ajour_model *model, uint32_t index, ajour_symbol_info *info);
+  int64_t multiple;
 
 /* One compiled step of the model. */
 typedef struct ajour_dispatch_info {
@@ -198,11 +200,11 @@ typedef struct ajour_memory_info {
   uint64_t session_bytes; /* arena + io + scratch: what a session of these options holds */
 } ajour_memory_info;
 
-/* What a session would hold. `symbols` gives the value of each symbolic dimension (symbol_count
+/* What a session would hold. `sizes` gives the size of each symbolic dimension (symbol_count
  * values); null: their upper bounds. `options` may be null.
- * Errors: SHAPE (a value is out of bounds, or null given and a dimension has no bound). */
+ * Errors: SHAPE (a size is out of bounds or no multiple, or null given and a dimension has no bound). */
 AJOUR_API ajour_status_code ajour_model_memory(const ajour_model *model, const ajour_session_options *options,
-                                               const int64_t *symbols, ajour_memory_info *info);
+                                               const int64_t *sizes, ajour_memory_info *info);
 
 /* ---- Sessions --------------------------------------------------------------------------------- */
 

@@ -106,15 +106,15 @@ void ArtifactBuilder::describeInterface() {
       out->max = symbol.getMax();
       model.symbols.push_back(std::move(out));
     }
-  // A symbol's value is read where an input's dimension is the symbol itself.
+  // A symbol's value is read where an input's dimension is the symbol, or a multiple of it.
+  llvm::SmallDenseSet<unsigned> seen;
   for (auto [i, type] : llvm::enumerate(main.getArgumentTypes()))
     for (auto [d, dim] : llvm::enumerate(nn::getDims(cast<RankedTensorType>(type))))
-      if (auto symbol = dyn_cast<AffineSymbolExpr>(dim)) {
-        artifact::SymbolT &out = *model.symbols[symbol.getPosition()];
-        if (out.input == 0 && out.dim == 0) {
-          out.input = i;
-          out.dim = d;
-        }
+      if (auto symbol = nn::matchSymbol(dim); symbol && seen.insert(symbol->position).second) {
+        artifact::SymbolT &out = *model.symbols[symbol->position];
+        out.input = i;
+        out.dim = d;
+        out.multiple = symbol->multiple;
       }
   unsigned buffer = 0;
   for (unsigned i = 0; i < main.getNumArguments(); ++i)

@@ -16,8 +16,8 @@ std::vector<int64_t> readSymbols(func::FuncOp main, ArrayRef<HostTensor> inputs)
     symbols.resize(names.size());
   for (auto [type, input] : llvm::zip(main.getArgumentTypes(), inputs))
     for (auto [dim, size] : llvm::zip(nn::getDims(cast<RankedTensorType>(type)), input.shape))
-      if (auto symbol = dyn_cast<AffineSymbolExpr>(dim); symbol && symbol.getPosition() < symbols.size())
-        symbols[symbol.getPosition()] = size;
+      if (auto symbol = nn::matchSymbol(dim); symbol && symbol->position < symbols.size())
+        symbols[symbol->position] = size / symbol->multiple;
   return symbols;
 }
 

@@ -159,12 +159,18 @@ static ajour_status_code describeTensor(const ajour_model &model, const artifact
   result.zero_point = tensor.zero_point();
   for (uint32_t d = 0; d < result.rank; ++d) {
     const artifact::Expr *expr = tensor.shape()->Get(d);
-    uint32_t symbol;
+    uint32_t index;
+    int64_t multiple;
     result.dims[d] = result.dim_max[d] = -1;
-    if (isSymbol(expr, symbol)) {
-      result.dim_names[d] = textOf(model.description->symbols()->Get(symbol)->name());
-      result.dim_min[d] = model.description->symbols()->Get(symbol)->min();
-      result.dim_max[d] = model.description->symbols()->Get(symbol)->max();
+    result.dim_multiple[d] = 1;
+    const artifact::Symbol *symbol =
+        isMultipleOfSymbol(expr, index, multiple) ? model.description->symbols()->Get(index) : nullptr;
+    // An output may be another multiple of the symbol than the input is: that dimension is a computed one.
+    if (symbol && multiple == symbol->multiple()) {
+      result.dim_names[d] = textOf(symbol->name());
+      result.dim_min[d] = symbol->min() * multiple;
+      result.dim_max[d] = symbol->max() < 0 ? -1 : symbol->max() * multiple;
+      result.dim_multiple[d] = multiple;
     } else if (isStatic(expr)) {
       evaluateExpr(expr, nullptr, result.dims[d]);
       result.dim_min[d] = result.dim_max[d] = result.dims[d];
@@ -210,7 +216,13 @@ ajour_status_code ajour_model_symbol(const ajour_model *model, uint32_t index, a
   if (index >= model->symbolCount())
     return noSuch("symbol", index, model->symbolCount());
   const artifact::Symbol &symbol = *model->description->symbols()->Get(index);
-  ajour_symbol_info result = {0, textOf(symbol.name()), symbol.min(), symbol.max(), symbol.input(), symbol.dim()};
+  ajour_symbol_info result = {0,
+                              textOf(symbol.name()),
+                              symbol.min() * symbol.multiple(),
+                              symbol.max() < 0 ? -1 : symbol.max() * symbol.multiple(),
+                              symbol.input(),
+                              symbol.dim(),
+                              symbol.multiple()};
   return giveResult(info, result);
 }
 
@@ -245,25 +257,25 @@ static ajour_status_code takeSessionOptions(const ajour_session_options *given, 
 }
 
 ajour_status_code ajour_model_memory(const ajour_model *model, const ajour_session_options *given,
-                                     const int64_t *symbols, ajour_memory_info *info) {
+                                     const int64_t *sizes, ajour_memory_info *info) {
   NEED(model);
   NEED(info);
   ajour_session_options options;
   TRY(takeSessionOptions(given, options));
-  Array<int64_t> bounds;
-  if (!symbols) {
-    TRY(boundSymbols(*model, bounds));
-    symbols = bounds.data();
-  }
-  for (uint32_t i = 0; i < model->symbolCount(); ++i) {
+  Array<int64_t> symbols;
+  if (!sizes)
+    TRY(boundSymbols(*model, symbols));
+  else if (!symbols.reset(model->symbolCount()))
+    return fail(AJOUR_OUT_OF_MEMORY, "%s: no memory for %u symbols", model->name, model->symbolCount());
+  for (uint32_t i = 0; sizes && i < model->symbolCount(); ++i) {
     const artifact::Symbol &symbol = *model->description->symbols()->Get(i);
-    if (symbols[i] < symbol.min() || (symbol.max() >= 0 && symbols[i] > symbol.max()))
-      return fail(AJOUR_SHAPE, "%s: dimension '%.100s' is %lld, allowed %lld to %lld", model->name,
-                  textOf(symbol.name()), (long long)symbols[i], (long long)symbol.min(), (long long)symbol.max());
+    char place[80];
+    std::snprintf(place, sizeof(place), "dimension '%.50s'", textOf(symbol.name()));
+    TRY(symbolOfSize(*model, symbol, sizes[i], place, symbols[i]));
   }
   Layout layout;
   TRY(initLayout(*model, layout));
-  TRY(evaluateLayout(*model, symbols, layout));
+  TRY(evaluateLayout(*model, symbols.data(), layout));
   TRY(placeLayout(*model, options.flags & AJOUR_SESSION_KEEP_INTERMEDIATES, layout));
   ajour_memory_info result = {};
   describeMemory(*model, layout, options.threads ? options.threads : performanceCores(cpuDirectory, true), result);

@@ -214,12 +214,19 @@ ajour_status_code Checker::checkSymbols() {
       return BAD("%s: symbol '%.100s' has bounds %lld to %lld", name, textOf(symbol.name()), (long long)symbol.min(),
                  (long long)symbol.max());
     TRY(index("input", symbol.input(), sizeOf(model->inputs())));
+    if (symbol.multiple() < 1 || symbol.multiple() > maxExprValue || symbol.max() > maxExprValue / symbol.multiple() ||
+        symbol.min() > maxExprValue / symbol.multiple())
+      return BAD("%s: symbol '%.100s' with bounds %lld to %lld has multiple %lld, allowed 1 to %lld with sizes up to that",
+                 name, textOf(symbol.name()), (long long)symbol.min(), (long long)symbol.max(),
+                 (long long)symbol.multiple(), (long long)maxExprValue);
     const artifact::Tensor &tensor = *model->inputs()->Get(symbol.input());
     TRY(index("dim", symbol.dim(), sizeOf(tensor.shape())));
     uint32_t named;
-    if (!isSymbol(tensor.shape()->Get(symbol.dim()), named) || named != i)
-      return BAD("%s: symbol '%.100s' is not dimension %u of input '%.100s'", name, textOf(symbol.name()), symbol.dim(),
-                 textOf(tensor.name()));
+    int64_t multiple;
+    if (!isMultipleOfSymbol(tensor.shape()->Get(symbol.dim()), named, multiple) || named != i ||
+        multiple != symbol.multiple())
+      return BAD("%s: symbol '%.100s' times %lld is not dimension %u of input '%.100s'", name, textOf(symbol.name()),
+                 (long long)symbol.multiple(), symbol.dim(), textOf(tensor.name()));
     for (uint32_t j = 0; j < i; ++j)
       if (std::strcmp(textOf(model->symbols()->Get(j)->name()), textOf(symbol.name())) == 0)
         return BAD("%s: two symbols have the name '%.100s'", name, textOf(symbol.name()));

@@ -46,12 +46,16 @@ bool isStatic(const artifact::Expr *expr) {
   return true;
 }
 
-bool isSymbol(const artifact::Expr *expr, uint32_t &symbol) {
+bool isMultipleOfSymbol(const artifact::Expr *expr, uint32_t &symbol, int64_t &multiple) {
   const auto &code = *expr->code();
-  if (code.size() != 2 || code.Get(0) != AJOUR_EXPR_DIM)
+  if (code.size() < 2 || code.Get(0) != AJOUR_EXPR_DIM)
     return false;
   symbol = static_cast<uint32_t>(code.Get(1));
-  return true;
+  multiple = 1;
+  if (code.size() == 2)
+    return true;
+  multiple = code.size() == 6 && code.Get(2) == AJOUR_EXPR_CONST ? code.Get(3) : 0;
+  return multiple >= 2 && code.Get(4) == AJOUR_EXPR_MUL;
 }
 
 /// Applies one binary operator. Returns null or what is wrong.

@@ -17,8 +17,8 @@ const char *checkExpr(const artifact::Expr *expr, size_t symbolCount);
 /// Whether the expression mentions a symbol.
 bool isStatic(const artifact::Expr *expr);
 
-/// Whether the expression is just one symbol; tells which.
-bool isSymbol(const artifact::Expr *expr, uint32_t &symbol);
+/// Whether the expression is one symbol, or one times a constant of at least 2; tells which.
+bool isMultipleOfSymbol(const artifact::Expr *expr, uint32_t &symbol, int64_t &multiple);
 
 /// Evaluates a checked expression to a value in [0, maxExprValue]; null counts as 0. Returns null or
 /// what is wrong ("overflows", ...).

@@ -24,6 +24,19 @@ ajour_status_code boundSymbols(const ajour_model &model, Array<int64_t> &symbols
   return AJOUR_OK;
 }
 
+ajour_status_code symbolOfSize(const ajour_model &model, const artifact::Symbol &symbol, int64_t size, const char *place,
+                               int64_t &value) {
+  long long multiple = symbol.multiple();
+  value = size / multiple;
+  if (size < 0 || value < symbol.min() || (symbol.max() >= 0 && value > symbol.max()))
+    return fail(AJOUR_SHAPE, "%s: %s is %lld, allowed %lld to %lld%s", model.name, place, (long long)size,
+                symbol.min() * multiple, symbol.max() >= 0 ? symbol.max() * multiple : (long long)maxExprValue,
+                symbol.max() >= 0 ? "" : " (no bound)");
+  if (size % multiple != 0)
+    return fail(AJOUR_SHAPE, "%s: %s is %lld, expected a multiple of %lld", model.name, place, (long long)size, multiple);
+  return AJOUR_OK;
+}
+
 ajour_status_code initLayout(const ajour_model &model, Layout &layout) {
   if (layout.sizes.reset(model.bufferCount()) && layout.offsets.reset(model.bufferCount()) &&
       layout.work.reset(model.dispatches.size()))

@@ -73,6 +73,11 @@ ajour_model *createModel();
 /// The upper bounds of all symbols. Fails with SHAPE when one has none.
 ajour_status_code boundSymbols(const ajour_model &model, Array<int64_t> &symbols);
 
+/// The value of a symbol from the size of its dimension. Fails with SHAPE when the size is out of bounds or no
+/// multiple of what the symbol counts in; `place` names the dimension.
+ajour_status_code symbolOfSize(const ajour_model &model, const artifact::Symbol &symbol, int64_t size, const char *place,
+                               int64_t &value);
+
 /// Evaluates sizes and work into arrays of the right lengths (reset by initLayout). Does not allocate.
 ajour_status_code evaluateLayout(const ajour_model &model, const int64_t *symbols, Layout &layout);
 ajour_status_code initLayout(const ajour_model &model, Layout &layout);

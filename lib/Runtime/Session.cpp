@@ -36,7 +36,7 @@ static ajour_status_code resolveSymbols(ajour_session &session) {
                   textOf(model.description->inputs()->Get(i)->name()));
   for (uint32_t s = 0; s < model.symbolCount(); ++s) {
     const artifact::Symbol &symbol = *model.description->symbols()->Get(s);
-    session.symbols[s] = session.inputs[symbol.input()].dims[symbol.dim()];
+    session.symbols[s] = session.inputs[symbol.input()].dims[symbol.dim()] / symbol.multiple();
   }
   for (uint32_t i = 0; i < session.inputs.size(); ++i) {
     const artifact::Tensor &tensor = *model.description->inputs()->Get(i);
@@ -156,13 +156,9 @@ static ajour_status_code checkShape(ajour_session &session, uint32_t index, cons
     const artifact::Symbol &symbol = *model.description->symbols()->Get(s);
     if (symbol.input() != index)
       continue;
-    int64_t value = shape[symbol.dim()];
-    if (value < symbol.min() || (symbol.max() >= 0 && value > symbol.max()))
-      return fail(AJOUR_SHAPE, "%s: input '%.100s': dimension %u ('%.50s') is %lld, allowed %lld to %lld%s", model.name,
-                  name, symbol.dim(), textOf(symbol.name()), (long long)value, (long long)symbol.min(),
-                  symbol.max() >= 0 ? (long long)symbol.max() : (long long)maxExprValue,
-                  symbol.max() >= 0 ? "" : " (no bound)");
-    session.trialSymbols[s] = value;
+    char place[160];
+    std::snprintf(place, sizeof(place), "input '%.70s': dimension %u ('%.50s')", name, symbol.dim(), textOf(symbol.name()));
+    TRY(symbolOfSize(model, symbol, shape[symbol.dim()], place, session.trialSymbols[s]));
   }
   bytes = ajour_element_size(tensor.element_type());
   for (uint32_t d = 0; d < rank; ++d) {

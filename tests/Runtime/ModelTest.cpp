@@ -301,8 +301,14 @@ TEST(Refused, Symbols) {
   expectBad([](M &m) { m.description.symbols[0]->min = 65; }, "symbol 'N' has bounds 65 to 64");
   expectBad([](M &m) { m.description.symbols[0]->input = 2; }, "symbols[0].input is 2, allowed below 2");
   expectBad([](M &m) { m.description.symbols[0]->dim = 2; }, "symbols[0].dim is 2, allowed below 2");
-  expectBad([](M &m) { m.description.symbols[0]->dim = 1; }, "symbol 'N' is not dimension 1 of input 'x'");
-  expectBad([](M &m) { m.addSymbol("N", 0, 1, 0, 0); }, "symbol 'N' is not dimension 0 of input 'x'");
+  expectBad([](M &m) { m.description.symbols[0]->dim = 1; }, "symbol 'N' times 1 is not dimension 1 of input 'x'");
+  expectBad([](M &m) { m.description.symbols[0]->multiple = 2; }, "symbol 'N' times 2 is not dimension 0 of input 'x'");
+  expectBad([](M &m) { m.description.inputs[0]->shape[0] = expr(times(0, 2)); },
+            "symbol 'N' times 1 is not dimension 0 of input 'x'");
+  expectBad([](M &m) { m.description.symbols[0]->multiple = 0; }, "symbol 'N' with bounds 0 to 64 has multiple 0, allowed 1 to");
+  expectBad([](M &m) { m.description.symbols[0]->multiple = int64_t(1) << 42; },
+            "symbol 'N' with bounds 0 to 64 has multiple 4398046511104, allowed 1 to");
+  expectBad([](M &m) { m.addSymbol("N", 0, 1, 0, 0); }, "symbol 'N' times 1 is not dimension 0 of input 'x'");
   expectBad(
       [](M &m) {
         m.addSymbol("N", 0, 1, 1, 0);

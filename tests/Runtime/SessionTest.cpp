@@ -28,6 +28,60 @@ TEST(Session, EveryBatchFromNothingToTheBound) {
   }
 }
 
+/// The affine model where the number of rows counts in fours: 4 to 64.
+static TestModel makeFours() {
+  TestModel model = makeAffine(1, 16);
+  for (uint32_t i : {0, 1, 2, 4})
+    model.program().buffers[i]->size = expr(times(0, 64));
+  for (auto *tensors : {&model.description.inputs, &model.description.outputs})
+    for (auto &tensor : *tensors)
+      tensor->shape[0] = expr(times(0, 4));
+  for (auto &dispatch : model.program().dispatches)
+    dispatch->variants[0]->work = expr(times(0, 4));
+  model.description.symbols[0]->multiple = 4;
+  return model;
+}
+
+TEST(Session, MultiplesOfADimension) {
+  Loaded loaded = loadBytes(makeFours().bytes());
+  ASSERT_EQ(loaded.status, AJOUR_OK) << loaded.message;
+  ajour_tensor_info info = AJOUR_INIT(ajour_tensor_info);
+  ASSERT_DONE(ajour_model_input(loaded.model, 0, &info));
+  EXPECT_STREQ(info.dim_names[0], "N");
+  EXPECT_EQ(info.dim_min[0], 4);
+  EXPECT_EQ(info.dim_max[0], 64);
+  EXPECT_EQ(info.dim_multiple[0], 4);
+  EXPECT_EQ(info.dim_multiple[1], 1);
+  ajour_symbol_info symbol = AJOUR_INIT(ajour_symbol_info);
+  ASSERT_DONE(ajour_model_symbol(loaded.model, 0, &symbol));
+  EXPECT_EQ(symbol.min, 4);
+  EXPECT_EQ(symbol.max, 64);
+  EXPECT_EQ(symbol.multiple, 4);
+  ajour_memory_info memory = AJOUR_INIT(ajour_memory_info);
+  int64_t eight = 8, seven = 7, many = 68;
+  ASSERT_DONE(ajour_model_memory(loaded.model, nullptr, &eight, &memory));
+  EXPECT_STATUS(ajour_model_memory(loaded.model, nullptr, &seven, &memory), AJOUR_SHAPE,
+                "dimension 'N' is 7, expected a multiple of 4");
+  EXPECT_STATUS(ajour_model_memory(loaded.model, nullptr, &many, &memory), AJOUR_SHAPE,
+                "dimension 'N' is 68, allowed 4 to 64");
+  Session session(loaded.model);
+  for (int64_t rows : {64, 4, 8}) {
+    std::vector<float> x = ramp(rows, 1, 1), y = ramp(rows, 5, -2);
+    ASSERT_DONE(session.set(0, x, {rows, 4}));
+    ASSERT_DONE(session.set(1, y, {rows, 4}));
+    ASSERT_DONE(ajour_session_run(session.handle));
+    ASSERT_EQ(session.output(), affine(x, y)) << rows << " rows";
+  }
+  auto shape = [&](int64_t rows) {
+    int64_t dims[] = {rows, 4};
+    return ajour_session_set_input_shape(session.handle, 0, dims, 2);
+  };
+  EXPECT_STATUS(shape(6), AJOUR_SHAPE, "input 'x': dimension 0 ('N') is 6, expected a multiple of 4");
+  EXPECT_STATUS(shape(3), AJOUR_SHAPE, "input 'x': dimension 0 ('N') is 3, allowed 4 to 64");
+  EXPECT_STATUS(shape(68), AJOUR_SHAPE, "input 'x': dimension 0 ('N') is 68, allowed 4 to 64");
+  EXPECT_STATUS(shape(-4), AJOUR_SHAPE, "input 'x': dimension 0 ('N') is -4, allowed 4 to 64");
+}
+
 TEST(Session, InputsInAnyOrderAndInPlace) {
   Loaded loaded = loadBytes(makeAffine(0, -1).bytes());
   Session session(loaded.model);

@@ -48,16 +48,16 @@ std::vector<TensorInfo> inputsOf(mlir::func::FuncOp main) {
   return infos;
 }
 
-/// For random inputs a symbolic size is its lower bound, but at least `wanted` where the bounds allow it.
-int64_t sizeOfSymbol(mlir::ModuleOp module, mlir::AffineExpr dim) {
+/// A size of a symbolic dimension for random inputs: small, and within the bounds.
+int64_t sizeForRandom(mlir::ModuleOp module, mlir::AffineExpr dim) {
   constexpr int64_t wanted = 4;
-  auto symbol = llvm::dyn_cast<mlir::AffineSymbolExpr>(dim);
+  auto symbol = nn::matchSymbol(dim);
   auto symbols = module->getAttrOfType<mlir::ArrayAttr>("nn.symbols");
   if (!symbol || !symbols)
     return 1;
-  auto bounds = llvm::cast<nn::SymbolAttr>(symbols[symbol.getPosition()]);
+  auto bounds = llvm::cast<nn::SymbolAttr>(symbols[symbol->position]);
   int64_t high = bounds.getMax() < 0 ? std::max(wanted, bounds.getMin()) : bounds.getMax();
-  return std::clamp(wanted, bounds.getMin(), high);
+  return std::clamp(wanted, bounds.getMin(), high) * symbol->multiple;
 }
 
 std::vector<ajour::HostTensor> readInputs(mlir::ModuleOp module, const VerifyCommand &command) {
@@ -72,7 +72,7 @@ std::vector<ajour::HostTensor> readInputs(mlir::ModuleOp module, const VerifyCom
       nn::Dims dims = nn::getDims(llvm::cast<mlir::RankedTensorType>(main.getArgumentTypes()[i]));
       for (size_t d = 0; d < dims.size(); ++d)
         if (infos[i].shape[d] < 0)
-          infos[i].shape[d] = sizeOfSymbol(module, dims[d]);
+          infos[i].shape[d] = sizeForRandom(module, dims[d]);
     }
     HostTensor tensor =
         files.empty() ? randomInput(infos[i], command.seed + i) : loadInput(files[i], infos[i], command.image);

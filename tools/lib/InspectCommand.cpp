@@ -12,7 +12,7 @@ struct InspectOptions {
   uint32_t threads = 0;
 };
 
-/// "1 x 3 x H(32..4096) x W": symbolic sizes by name with their bounds.
+/// "1x3xH(32..4096, multiple of 32)xW(1..)": symbolic sizes by name with their bounds.
 std::string dimsText(const ajour_tensor_info &info) {
   std::string text;
   for (uint32_t d = 0; d < info.rank; ++d) {
@@ -23,7 +23,8 @@ std::string dimsText(const ajour_tensor_info &info) {
     }
     text += info.dim_names[d] ? info.dim_names[d] : "?";
     text += "(" + std::to_string(info.dim_min[d]) + "..";
-    text += (info.dim_max[d] < 0 ? std::string() : std::to_string(info.dim_max[d])) + ")";
+    text += info.dim_max[d] < 0 ? std::string() : std::to_string(info.dim_max[d]);
+    text += info.dim_multiple[d] > 1 ? ", multiple of " + std::to_string(info.dim_multiple[d]) + ")" : ")";
   }
   return info.rank ? text : "scalar";
 }

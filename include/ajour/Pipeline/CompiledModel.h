@@ -15,7 +15,7 @@
 namespace ajour {
 
 /// Values of a module's symbolic dimensions, read from the inputs' shapes where a dimension of `main` is the
-/// symbol itself; 0 where none is.
+/// symbol itself or a multiple of it; 0 where none is.
 std::vector<int64_t> readSymbols(mlir::func::FuncOp main, llvm::ArrayRef<HostTensor> inputs);
 
 /// Names of this machine's code levels, lowest first.

@@ -15,6 +15,20 @@ std::optional<int64_t> getConstant(AffineExpr expr) {
   return std::nullopt;
 }
 
+std::optional<SymbolMultiple> matchSymbol(AffineExpr expr) {
+  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
+    return SymbolMultiple{symbol.getPosition(), 1};
+  auto product = dyn_cast<AffineBinaryOpExpr>(expr);
+  if (!product || product.getKind() != AffineExprKind::Mul)
+    return std::nullopt;
+  // Affine expressions keep the constant on the right.
+  auto symbol = dyn_cast<AffineSymbolExpr>(product.getLHS());
+  std::optional<int64_t> multiple = getConstant(product.getRHS());
+  if (!symbol || !multiple || *multiple < 1)
+    return std::nullopt;
+  return SymbolMultiple{symbol.getPosition(), *multiple};
+}
+
 Dims getDims(RankedTensorType type) {
   Dims dims;
   if (auto attr = dyn_cast_or_null<DimsAttr>(type.getEncoding())) {

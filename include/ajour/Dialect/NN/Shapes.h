@@ -29,6 +29,13 @@ mlir::RankedTensorType withElementType(mlir::RankedTensorType type, mlir::Type e
 /// The value of a constant expression, or nothing.
 std::optional<int64_t> getConstant(mlir::AffineExpr expr);
 
+/// A symbol, or a positive multiple of one.
+struct SymbolMultiple {
+  unsigned position;
+  int64_t multiple;
+};
+std::optional<SymbolMultiple> matchSymbol(mlir::AffineExpr expr);
+
 /// Product of all dimensions.
 mlir::AffineExpr numElements(llvm::ArrayRef<mlir::AffineExpr> dims, mlir::MLIRContext *context);
 
