@@ -239,14 +239,19 @@ bool DispatchLowering::collapse() {
     dims.insert(dims.begin(), rank - dims.size(), one);
     return dims;
   };
-  for (Value value : values) {
-    nn::Dims dims = aligned(value);
-    for (size_t i = 1; i < rank; ++i) {
-      bool before = dims[i - 1] == out[i - 1], here = dims[i] == out[i];
-      bool beforeOne = dims[i - 1] == one, hereOne = dims[i] == one;
-      if (!((before && here) || (beforeOne && hereOne)))
-        separate[i] = true;
-    }
+  // A value runs along all dimensions of a group or along none; those of size 1 fit anywhere.
+  std::optional<size_t> last; // the newest dimension of the group other than 1
+  for (size_t i = 0; i < rank; ++i) {
+    if (separate[i])
+      last = std::nullopt;
+    if (out[i] == one)
+      continue;
+    if (last)
+      separate[i] = llvm::any_of(values, [&](Value value) {
+        nn::Dims dims = aligned(value);
+        return (dims[*last] == out[*last]) != (dims[i] == out[i]);
+      });
+    last = i;
   }
   SmallVector<unsigned> group(rank, 0);
   for (size_t i = 1; i < rank; ++i)
