@@ -67,7 +67,7 @@ run_ctest() {
 # The programs among the sanitized build's targets: what reads bytes that nobody has checked.
 sanitized_programs() {
   ninja -C build/sanitize -t targets all 2>/dev/null |
-    sed -n -E 's#^(bin/fuzz/Fuzz[A-Za-z0-9]+|bin/tests/(RuntimeTests|[A-Za-z0-9]*Import[A-Za-z0-9]*|TFLiteTests)): .*#\1#p' | sort -u
+    sed -n -E 's#^(bin/fuzz/Fuzz[A-Za-z0-9]+|bin/tests/(RuntimeTests|ToolSupportTest|[A-Za-z0-9]*Import[A-Za-z0-9]*|TFLiteTests)): .*#\1#p' | sort -u
 }
 
 build_sanitized() {
@@ -83,36 +83,8 @@ run_sanitized_test() {
   [ -s "$results/sanitize-$name.xml" ]
 }
 
-# Small good files of the format that a fuzzer reads.
-make_seeds() {
-  local fuzzer=$1 folder=$2
-  case "$fuzzer" in
-    FuzzArtifact) build/sanitize/bin/fuzz/FuzzSeeds "$folder" ;;
-    Fuzz*ONNX | Fuzz*Onnx)
-      cp tools/quickstart/fashion.onnx "$folder"
-      find /usr/share/libonnx-testdata/data -name model.onnx -size -4k 2>/dev/null | sort | awk 'NR % 8 == 1' |
-        while read -r file; do cp "$file" "$folder/$(basename "$(dirname "$file")").onnx"; done
-      ;;
-    Fuzz*TFLite)
-      find "${AJOUR_MODELS:-../shared/models}" -name '*.tflite' -size -64k 2>/dev/null | sort |
-        while read -r file; do cp "$file" "$folder"; done
-      ;;
-  esac
-  [ -n "$(ls -A "$folder")" ] || { echo "$fuzzer: no seeds"; return 1; }
-}
-
 run_fuzzer() {
-  local fuzzer=$1 work=$root/build/sanitize/fuzz/$1
-  rm -rf "$work"
-  mkdir -p "$work/seeds" "$work/corpus"
-  make_seeds "$fuzzer" "$work/seeds" || return 1
-  if ! "build/sanitize/bin/fuzz/$fuzzer" -max_total_time="$fuzz_seconds" -timeout=20 -rss_limit_mb=2048 \
-    -print_final_stats=1 -artifact_prefix="$work/" "$work/corpus" "$work/seeds" >"$results/$fuzzer.log" 2>&1; then
-    tail -n 60 "$results/$fuzzer.log"
-    return 1
-  fi
-  grep -E 'number_of_executed_units|peak_rss_mb' "$results/$fuzzer.log"
-  echo "passed $fuzzer" >>"$checks"
+  tests/fuzz/run.sh "$fuzz_seconds" build/sanitize "$1" && echo "passed $1" >>"$checks"
 }
 
 finish() {

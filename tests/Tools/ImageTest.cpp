@@ -170,6 +170,16 @@ TEST(Image, DamagedFilesAreReadOrRefused) {
   }
 }
 
+TEST(Image, OversizedHuffmanTablesAreRefused) {
+  // A JPEG's first bytes, a comment, and a table that says 255 codes of 2 bits and 2 of 3.
+  std::string jpeg("\xff\xd8\xff\xfe\0\3x\xff\xc4\0\x14\0\0\xff\2", 15);
+  jpeg += std::string(40, '\0');
+  EXPECT_EQ(messageOf([&] { decodeImage(bytesOf(jpeg), 3, "f.jpg"); }),
+            "f.jpg: the picture is damaged: a Huffman table has more than 256 codes");
+  jpeg[13] = '\xfe';
+  EXPECT_EQ(messageOf([&] { decodeImage(bytesOf(jpeg), 3, "f.jpg"); }).find("Huffman"), std::string::npos);
+}
+
 TEST(Image, HugeSizesAreRefusedBeforeDecoding) {
   Bytes bytes = bmpOf(2, 2, rgb2x2);
   bytes[20] = std::byte(0x7f);

@@ -32,12 +32,42 @@ std::vector<int> nearestSources(int in, int out) {
   }
   return sources;
 }
+
+/// Whether a JPEG has a Huffman table of more than 256 codes, which stb_image would write past the end of its own. Walks the
+/// segments; in the coded data between them only a marker follows the byte 0xff, unless it is 0.
+bool hasOversizedHuffmanTable(std::span<const std::byte> bytes) {
+  auto at = [&](size_t i) { return i < bytes.size() ? std::to_integer<uint32_t>(bytes[i]) : 0u; };
+  if (at(0) != 0xff || at(1) != 0xd8)
+    return false;
+  for (size_t i = 2; i + 3 < bytes.size();) {
+    uint32_t marker = at(i + 1);
+    if (at(i) != 0xff || marker == 0 || marker == 0xff || (marker >= 0xd0 && marker <= 0xd9)) {
+      ++i; // coded data, a filling byte, or a marker without a segment
+      continue;
+    }
+    const size_t length = at(i + 2) << 8 | at(i + 3), end = i + 2 + length;
+    if (marker == 0xc4) {
+      for (size_t table = i + 4; table < end && table < bytes.size();) {
+        size_t codes = 0;
+        for (size_t k = 1; k <= 16; ++k)
+          codes += at(table + k);
+        if (codes > 256)
+          return true;
+        table += 17 + codes;
+      }
+    }
+    i = marker == 0xda ? i + 2 : end; // the coded data of a scan follows its header
+  }
+  return false;
+}
 } // namespace
 
 Image decodeImage(std::span<const std::byte> bytes, int channels, const std::string &file) {
   const auto *data = reinterpret_cast<const stbi_uc *>(bytes.data());
   if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max()))
     throw ToolError(file + ": the picture's file is too large");
+  if (hasOversizedHuffmanTable(bytes))
+    throw ToolError(file + ": the picture is damaged: a Huffman table has more than 256 codes");
   int size = static_cast<int>(bytes.size()), width = 0, height = 0, stored = 0;
   if (!stbi_info_from_memory(data, size, &width, &height, &stored))
     throw ToolError(file + ": not a PNG, JPEG or BMP picture that can be read: " + stbi_failure_reason());

@@ -259,7 +259,8 @@ Type elementTypeOf(int32_t type, MLIRContext *context) {
 
 std::unique_ptr<ModelFile> readModel(const std::string &path, std::string &error) {
   // Volatile: copied, not mapped; a file that changes after the checks must not change what was checked.
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false, /*IsVolatile=*/true);
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false,
+                                          /*IsVolatile=*/true);
   if (!buffer) {
     error = "cannot be read: " + buffer.getError().message();
     return nullptr;

@@ -94,7 +94,8 @@ private:
 
   LogicalResult open() {
     // Volatile: copied, not mapped; a file that changes after the checks must not change what was checked.
-    auto file = llvm::MemoryBuffer::getFile(graph.fileName, /*IsText=*/false, /*RequiresNullTerminator=*/false, /*IsVolatile=*/true);
+    auto file = llvm::MemoryBuffer::getFile(graph.fileName, /*IsText=*/false, /*RequiresNullTerminator=*/false,
+                                            /*IsVolatile=*/true);
     if (!file)
       return error() << "cannot be read: " << file.getError().message();
     graph.file = std::move(*file);

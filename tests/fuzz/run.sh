@@ -1,0 +1,63 @@
+#!/bin/bash
+# Fuzzes every reader of untrusted bytes for a while, one after another, from small good files.
+#
+#   tests/fuzz/run.sh SECONDS [BUILD] [TARGET...]
+#
+# BUILD is a build of the `sanitize` preset (default build/sanitize) in which the fuzz targets have been built; TARGET... are
+# some of them (default all). Seeds are written by FuzzSeeds, or read from AJOUR_MODELS (default ../shared/models) and
+# AJOUR_ONNX_TESTDATA (default /usr/share/libonnx-testdata/data). Found inputs and logs are left in BUILD/fuzz/TARGET. The exit
+# code is 0 only if nothing was found.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+if [ $# -lt 1 ]; then
+  sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+  exit 2
+fi
+seconds=$1
+build=${2:-build/sanitize}
+shift
+[ $# -gt 0 ] && shift
+targets=("$@")
+if [ ${#targets[@]} -eq 0 ]; then
+  for program in "$build"/bin/fuzz/Fuzz*; do
+    [ "$(basename "$program")" = FuzzSeeds ] || targets+=("$(basename "$program")")
+  done
+fi
+models=${AJOUR_MODELS:-../shared/models}
+cases=${AJOUR_ONNX_TESTDATA:-/usr/share/libonnx-testdata/data}
+
+# make_seeds TARGET FOLDER: small good files of the format that it reads
+make_seeds() {
+  case "$1" in
+    FuzzArtifact) "$build/bin/fuzz/FuzzSeeds" "$2" ;;
+    FuzzONNX)
+      cp tools/quickstart/fashion.onnx "$2"
+      find "$cases" -name model.onnx -size -4k 2>/dev/null | sort | awk 'NR % 4 == 1' | while read -r file; do
+        cp "$file" "$2/$(basename "$(dirname "$file")").onnx"
+      done
+      ;;
+    FuzzTFLite)
+      find "$models" -name '*.tflite' -size -64k 2>/dev/null | sort | while read -r file; do cp "$file" "$2"; done
+      ;;
+    FuzzInputs) printf '\0\223NUMPY\1\0' >"$2/npy" && printf '\1RIFF' >"$2/wav" && printf '\2BM' >"$2/bmp" ;;
+  esac
+  [ -n "$(ls -A "$2")" ] || echo "$1: no seeds, starting from nothing"
+}
+
+failures=0
+for target in "${targets[@]}"; do
+  work=$build/fuzz/$target
+  rm -rf "$work"
+  mkdir -p "$work/seeds" "$work/corpus"
+  make_seeds "$target" "$work/seeds"
+  if "$build/bin/fuzz/$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
+    -artifact_prefix="$work/" "$work/corpus" "$work/seeds" >"$work/log" 2>&1; then
+    echo "$target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$work/log") inputs," \
+      "$(sed -n 's/^stat::peak_rss_mb: *//p' "$work/log") MB at most"
+  else
+    failures=$((failures + 1))
+    echo "$target: FAILED, see $work"
+    grep -m 3 -E 'ERROR|SUMMARY|runtime error|not compiled' "$work/log"
+  fi
+done
+exit $((failures > 0))
