@@ -9,5 +9,5 @@
 #define VECTORS 2
 #define PASSES 1
 #define CHAINS(m) ((m) <= 2 ? 4 : (m) <= 4 ? 2 : 1)
-#define PREFETCH_FLOATS(m) ((m) == 1 ? 2048 : 256)
+#define PREFETCH_FLOATS(m) 2048
 #include "vector.inc"

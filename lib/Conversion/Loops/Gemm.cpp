@@ -5,6 +5,7 @@
 // whole depth, so that accumulators never leave their tile before the epilogue.
 //
 //===----------------------------------------------------------------------===//
+#include "Blocking.h"
 #include "Lowering.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -12,15 +13,6 @@
 using namespace mlir;
 
 namespace ajour::loops {
-
-/// Bytes of lhs rows that one work item works on.
-static int64_t blockBudget(ajour_cpu_level level) { return level >= AJOUR_LEVEL_neon ? 128 << 10 : 512 << 10; }
-/// Work items that a dispatch should have, so that threads share it evenly.
-static constexpr int64_t wantedItems = 16;
-
-static std::optional<int64_t> known(AffineExpr expr) {
-  return nn::getConstant(simplifyAffineExpr(expr, 0, 64));
-}
 
 //===----------------------------------------------------------------------===//
 // Planning
@@ -181,20 +173,21 @@ void DispatchLowering::lowerGemm(const GemmPlan &plan) {
   int64_t paddedK = llvm::alignTo(plan.k, kernel.kr), panels = llvm::divideCeil(plan.n, kernel.nr);
   int64_t mr = kernel.mr, elementSize = is8 ? 1 : 4;
   std::optional<int64_t> rows = known(plan.rows), images = known(plan.images);
+  if (std::optional<BandPlan> band = planBand(plan))
+    return lowerBands(plan, *band);
 
-  int64_t tiles = std::clamp<int64_t>(blockBudget(level) / (paddedK * elementSize * mr), 1, 16);
-  int64_t groups = 1;
+  int64_t tileBytes = paddedK * elementSize * mr;
+  int64_t maxTiles = std::clamp<int64_t>(blockBudget(level) / tileBytes, 1, 8);
+  Blocking blocking{maxTiles, 1};
   if (rows && images) {
     int64_t rowTiles = llvm::divideCeil(std::max<int64_t>(*rows, 1), mr);
-    tiles = std::min(tiles, rowTiles);
-    while (tiles > 1 && llvm::divideCeil(rowTiles, tiles) * *images < wantedItems)
-      --tiles;
-    int64_t blocks = llvm::divideCeil(rowTiles, tiles) * *images;
-    groups = std::clamp<int64_t>(llvm::divideCeil(wantedItems, blocks), 1, panels);
-    // Copying the rows again for each group must stay cheap beside the product.
-    if (!plan.direct)
-      groups = std::min(groups, std::max<int64_t>(1, plan.n / 128));
+    // Few rows stay together whatever they weigh: each block reads all weights.
+    if (rowTiles <= 4)
+      maxTiles = rowTiles;
+    blocking = chooseBlocking(rowTiles, *images, panels, maxTiles, tileBytes, panels * kernel.nr * paddedK * elementSize,
+                              !plan.direct);
   }
+  int64_t tiles = blocking.tiles, groups = blocking.groups;
   int64_t panelsPerItem = llvm::divideCeil(panels, groups);
   groups = llvm::divideCeil(panels, panelsPerItem);
   int64_t blockRows = tiles * mr;
@@ -237,7 +230,8 @@ void DispatchLowering::lowerGemm(const GemmPlan &plan) {
             Value scratchRow = plan.direct ? row : e->sub(row, first);
             Value lhsRow = e->pointer(lhs, e->mul(scratchRow, lda), lhsType);
             auto tile = [&](Value count) {
-              emitGemmTile(plan, lhsRow, lda, panel, acc, rowSums, image, row, scratchRow, count, k);
+              Value firstRow = !plan.direct && isa<nn::ConvOp>(plan.root) ? e->add(row, e->mul(image, rowCount)) : row;
+              emitGemmTile(plan, lhsRow, lda, panel, acc, rowSums, firstRow, count, k);
             };
             Value room = e->sub(last, row);
             if (!rows || *rows % mr == 0) {
@@ -255,7 +249,7 @@ void DispatchLowering::lowerGemm(const GemmPlan &plan) {
 }
 
 void DispatchLowering::emitGemmTile(const GemmPlan &plan, Value lhs, Value lda, Value panel, Value acc, Value rowSums,
-                                    Value image, Value firstRow, Value, Value rows, Value paddedK) {
+                                    Value firstRow, Value rows, Value paddedK) {
   const ajour_kernel_row &kernel = *plan.kernel;
   bool is8 = kernel.lhs != AJOUR_F32;
   Type accType = is8 ? Type(IntegerType::get(context, 32)) : Type(Float32Type::get(context));
@@ -275,6 +269,15 @@ void DispatchLowering::emitGemmTile(const GemmPlan &plan, Value lhs, Value lda, 
       e->storeAt(sum, rowSums, r, e->b.getI32Type());
     });
 
+  emitTileEpilogue(plan, {acc}, rowSums, panel, firstRow, rows);
+}
+
+/// What follows the product of a tile: `accs` are added, then comes everything up to the results. `firstRow` counts
+/// rows of all images.
+void DispatchLowering::emitTileEpilogue(const GemmPlan &plan, ArrayRef<Value> accs, Value rowSums, Value panel,
+                                        Value firstRow, Value rows) {
+  const ajour_kernel_row &kernel = *plan.kernel;
+  Type accType = kernel.lhs != AJOUR_F32 ? Type(IntegerType::get(context, 32)) : Type(Float32Type::get(context));
   nn::Dims out = nn::getDims(plan.result);
   nn::Dims rowDims(out.begin(), out.end() - 1);
   Value firstColumn = e->mul(panel, e->i64(kernel.nr));
@@ -283,14 +286,17 @@ void DispatchLowering::emitGemmTile(const GemmPlan &plan, Value lhs, Value lda, 
                       : e->min(e->i64(kernel.nr), e->sub(e->i64(plan.n), firstColumn));
   const PackSpec &weights = lowered.packs[plan.weightsPack];
   e->loop(e->i64(0), rows, [&](Value r) {
-    Value row = e->add(firstRow, r);
-    if (!plan.direct && isa<nn::ConvOp>(plan.root))
-      row = e->add(row, e->mul(image, e->size(plan.rows)));
-    Index prefix = e->delinearize(row, rowDims);
+    Index prefix = e->delinearize(e->add(firstRow, r), rowDims);
     Value tileRow = e->mul(r, e->i64(kernel.nr));
     e->loop(e->i64(0), columns, [&](Value j) {
       Value n = e->add(firstColumn, j);
-      Value value = e->loadAt(acc, e->add(tileRow, j), accType);
+      Value value;
+      for (Value acc : accs) {
+        Value part = e->loadAt(acc, e->add(tileRow, j), accType);
+        value = !value                 ? part
+                : isa<FloatType>(accType) ? arith::AddFOp::create(e->b, e->loc, value, part).getResult()
+                                          : e->add(value, part);
+      }
       if (plan.biasPack >= 0)
         value = e->add(value, e->loadAt(operandPointer(OperandSpec::Packed, plan.biasPack), n, accType));
       if (plan.bias)

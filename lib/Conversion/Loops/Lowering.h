@@ -26,6 +26,15 @@ struct GemmPlan {
   int biasPack = -1;
 };
 
+/// A convolution whose rows need no copy for each tap: a band of padded input rows is copied once, and each window
+/// row is a contiguous run in it.
+struct BandPlan {
+  int64_t outputRows;  ///< of one work item
+  int64_t groups;      ///< of panels
+  int64_t tilePixels;  ///< of one kernel call, within an output row
+  int64_t bandRows, rowElements; ///< of the copy in scratch
+};
+
 struct DepthwisePlan {
   const ajour_kernel_row *kernel;
   nn::ConvOp conv;
@@ -84,8 +93,12 @@ private:
   mlir::Value operandPointer(OperandSpec::Kind kind, unsigned index);
   void callKernel(llvm::StringRef symbol, llvm::ArrayRef<mlir::Value> operands);
   void emitGemmTile(const GemmPlan &plan, mlir::Value lhs, mlir::Value lda, mlir::Value panel, mlir::Value acc,
-                    mlir::Value rowSums, mlir::Value image, mlir::Value firstRow, mlir::Value firstScratchRow,
-                    mlir::Value rows, mlir::Value paddedK);
+                    mlir::Value rowSums, mlir::Value firstRow, mlir::Value rows, mlir::Value paddedK);
+  void emitTileEpilogue(const GemmPlan &plan, llvm::ArrayRef<mlir::Value> accs, mlir::Value rowSums, mlir::Value panel,
+                        mlir::Value firstRow, mlir::Value rows);
+  std::optional<BandPlan> planBand(const GemmPlan &plan);
+  void lowerBands(const GemmPlan &plan, const BandPlan &band);
+  void copyBand(const GemmPlan &plan, const BandPlan &band, mlir::Value image, mlir::Value firstRow, mlir::Value rows);
   mlir::Operation *findRoot();
 
   mlir::func::FuncOp callee;

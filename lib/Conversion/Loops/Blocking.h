@@ -1,0 +1,54 @@
+//===- Blocking.h - how a product is cut into work items ---------*- C++ -*-===//
+#ifndef AJOUR_LIB_CONVERSION_LOOPS_BLOCKING_H
+#define AJOUR_LIB_CONVERSION_LOOPS_BLOCKING_H
+
+#include "ajour/ABI/CpuFeatures.h"
+#include "ajour/Dialect/NN/Shapes.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <limits>
+
+namespace ajour::loops {
+
+/// Bytes of lhs rows that one work item works on.
+inline int64_t blockBudget(ajour_cpu_level level) { return level >= AJOUR_LEVEL_neon ? 128 << 10 : 512 << 10; }
+/// Work items that a dispatch should have, so that threads share it evenly; fewer where each item copies.
+inline constexpr int64_t wantedItems = 12, wantedCopyingItems = 6;
+
+/// How a product is cut into work items: blocks of `tiles` row tiles times groups of panels.
+struct Blocking {
+  int64_t tiles = 1, groups = 1;
+};
+
+/// The cut that moves the fewest bytes among those that give enough items. Weights are read once for each
+/// block and rows once for each group, under the arithmetic; copying rows first is time of its own.
+inline Blocking chooseBlocking(int64_t rowTiles, int64_t images, int64_t panels, int64_t maxTiles, int64_t rowBytes,
+                               int64_t weightBytes, bool copies) {
+  constexpr int64_t copyCost = 8;
+  int64_t wanted = copies ? wantedCopyingItems : wantedItems;
+  Blocking best;
+  int64_t bestCost = std::numeric_limits<int64_t>::max(), bestItems = 0;
+  for (int64_t tiles = 1; tiles <= std::min(maxTiles, rowTiles); ++tiles) {
+    int64_t blocks = llvm::divideCeil(rowTiles, tiles) * images;
+    for (int64_t groups = 1; groups <= panels; ++groups) {
+      int64_t items = std::min(wanted, blocks * groups);
+      int64_t cost = blocks * weightBytes + groups * rowTiles * images * rowBytes * (copies ? copyCost : 1);
+      if (items > bestItems || (items == bestItems && cost < bestCost)) {
+        best = {tiles, groups};
+        bestItems = items;
+        bestCost = cost;
+      }
+      if (items == wanted)
+        break;
+    }
+  }
+  return best;
+}
+
+/// The value of a size that does not depend on symbols.
+inline std::optional<int64_t> known(mlir::AffineExpr expr) { return nn::getConstant(simplifyAffineExpr(expr, 0, 64)); }
+
+} // namespace ajour::loops
+
+#endif
