@@ -27,6 +27,7 @@
 #include <stdint.h>
 
 #include "ajour/ABI/ElementTypes.h"
+#include "ajour/ABI/StaticCode.h"
 #include "ajour/ABI/StatusCodes.h"
 
 #if defined(__GNUC__)
@@ -84,6 +85,8 @@ typedef struct ajour_load_options {
   uint64_t memory_budget; /* refuse (AJOUR_OUT_OF_MEMORY) a model whose weights, code and description
                              take more bytes than this; 0: no limit */
   const char *name;       /* how messages call the artifact; null: the path, or "artifact" */
+  const ajour_static_code *static_code; /* for an artifact of --emit=static: the table that its object file defines,
+                                           PREFIX_code; no executable memory is asked for then */
 } ajour_load_options;
 
 /* Loads the artifact at `path`. Its weights are mapped, not copied: the file must not be changed or
@@ -137,10 +140,10 @@ typedef struct ajour_tensor_info {
   int64_t dim_max[AJOUR_MAX_RANK];
   float scale;           /* real value = scale * (stored value - zero_point); 0: not quantised */
   int32_t zero_point;
+  int64_t dim_multiple[AJOUR_MAX_RANK];
 } ajour_tensor_info;
 
 /* Errors: INVALID_ARGUMENT (no such index). */
-  int64_t dim_multiple[AJOUR_MAX_RANK];
 AJOUR_API ajour_status_code ajour_model_input(const ajour_model *model, uint32_t index, ajour_tensor_info *info);
 AJOUR_API ajour_status_code ajour_model_output(const ajour_model *model, uint32_t index, ajour_tensor_info *info);
 /* Index of the input or output of that name, or -1. */
@@ -155,10 +158,10 @@ typedef struct ajour_symbol_info {
   int64_t max; /* -1: no bound */
   uint32_t input;
   uint32_t dim;
+  int64_t multiple;
 } ajour_symbol_info;
 
 AJOUR_API ajour_status_code ajour_model_symbol(const ajour_model *model, uint32_t index, ajour_symbol_info *info);
-  int64_t multiple;
 
 /* One compiled step of the model. */
 typedef struct ajour_dispatch_info {
@@ -272,6 +275,7 @@ typedef struct ajour_profile_entry {
   uint64_t min_ns;
   uint64_t macs;      /* multiply-accumulates of one call at the present shapes */
   uint64_t bytes;     /* operand bytes of one call at the present shapes */
+  uint32_t mac_type;  /* ajour_element_type of the wider factor of the macs; 0: not known */
 } ajour_profile_entry;
 
 /* The entry of a dispatch. Errors: INVALID_ARGUMENT (no such index). */

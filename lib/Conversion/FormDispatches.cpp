@@ -366,4 +366,26 @@ AffineExpr countMacs(func::FuncOp callee) {
   return total;
 }
 
+unsigned macElementType(func::FuncOp callee) {
+  Type widest;
+  auto add = [&](Value factor) {
+    Type type = cast<RankedTensorType>(factor.getType()).getElementType();
+    if (!widest || type.getIntOrFloatBitWidth() > widest.getIntOrFloatBitWidth())
+      widest = type;
+  };
+  callee.walk([&](Operation *op) {
+    if (auto conv = dyn_cast<nn::ConvOp>(op)) {
+      add(conv.getInput());
+      add(conv.getFilter());
+    } else if (auto conv = dyn_cast<nn::ConvTransposeOp>(op)) {
+      add(conv.getInput());
+      add(conv.getFilter());
+    } else if (auto matmul = dyn_cast<nn::MatmulOp>(op)) {
+      add(matmul.getLhs());
+      add(matmul.getRhs());
+    }
+  });
+  return widest ? nn::getElementTypeId(widest) : 0;
+}
+
 } // namespace ajour

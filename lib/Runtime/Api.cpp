@@ -437,7 +437,8 @@ ajour_status_code ajour_session_profile(const ajour_session *session, uint32_t d
                                 from.totalNs,
                                 from.minNs,
                                 profileValue(*session, description.macs()),
-                                operandBytes(*session, dispatch)};
+                                operandBytes(*session, dispatch),
+                                description.mac_type()};
   return giveResult(entry, result);
 }
 

@@ -6,6 +6,7 @@
 #include "Expr.h"
 #include "ajour/ABI/CpuFeatures.h"
 #include "ajour/ABI/ElementTypes.h"
+#include "ajour/ABI/StaticCode.h"
 #include "ajour/Runtime/MemoryPlan.h"
 #include "Cpu.h"
 
@@ -213,12 +214,12 @@ ajour_status_code Checker::checkSymbols() {
         symbol.min() > maxExprValue || symbol.max() > maxExprValue)
       return BAD("%s: symbol '%.100s' has bounds %lld to %lld", name, textOf(symbol.name()), (long long)symbol.min(),
                  (long long)symbol.max());
-    TRY(index("input", symbol.input(), sizeOf(model->inputs())));
     if (symbol.multiple() < 1 || symbol.multiple() > maxExprValue || symbol.max() > maxExprValue / symbol.multiple() ||
         symbol.min() > maxExprValue / symbol.multiple())
       return BAD("%s: symbol '%.100s' with bounds %lld to %lld has multiple %lld, allowed 1 to %lld with sizes up to that",
                  name, textOf(symbol.name()), (long long)symbol.min(), (long long)symbol.max(),
                  (long long)symbol.multiple(), (long long)maxExprValue);
+    TRY(index("input", symbol.input(), sizeOf(model->inputs())));
     const artifact::Tensor &tensor = *model->inputs()->Get(symbol.input());
     TRY(index("dim", symbol.dim(), sizeOf(tensor.shape())));
     uint32_t named;
@@ -357,6 +358,8 @@ ajour_status_code Checker::checkDispatch(const artifact::Program &program, uint3
     TRY(text("nodes", dispatch.nodes()->Get(i)));
   if (dispatch.macs())
     TRY(expr("macs", dispatch.macs()));
+  if (dispatch.mac_type() != 0 && ajour_element_size(dispatch.mac_type()) == 0)
+    return BAD("%s: %smac_type is %u, which is unknown", name, place, dispatch.mac_type());
   TRY(count("variants", sizeOf(dispatch.variants()), 1, 64));
   for (uint32_t i = 0; i < dispatch.variants()->size(); ++i) {
     std::snprintf(place, sizeof(place), "%.30sdispatches[%u].variants[%u].", outer, number, i);
@@ -391,7 +394,8 @@ ajour_status_code Checker::checkProgram(const artifact::Program &program) {
   TRY(count("executables", sizeOf(program.executables()), 0, maxExecutables));
   for (uint32_t i = 0; i < sizeOf(program.executables()); ++i) {
     const artifact::Executable &executable = *program.executables()->Get(i);
-    TRY(index("executables: segment", executable.segment(), sizeOf(model->segments())));
+    if (executable.segment() != AJOUR_STATIC_CODE_SEGMENT)
+      TRY(index("executables: segment", executable.segment(), sizeOf(model->segments())));
     const CpuLevel *level = findLevel(executable.level());
     if (!level || level->arch != program.arch())
       return BAD("%s: %sexecutables[%u].level is %u, which is no level of %s", name, place, i, executable.level(),

@@ -69,6 +69,9 @@ std::vector<char> packOperand(const PackSpec &spec, llvm::ArrayRef<mlir::Element
 /// Multiply-accumulates of a callee, for profiles and reports.
 mlir::AffineExpr countMacs(mlir::func::FuncOp callee);
 
+/// The ajour_element_type of the wider factor of those multiply-accumulates; 0 if there are none.
+unsigned macElementType(mlir::func::FuncOp callee);
+
 } // namespace ajour
 
 #endif
