@@ -2,8 +2,10 @@
 
 #include "ToolSupport/BenchReport.h"
 #include "ToolSupport/EngineProcess.h"
+#include "ToolSupport/Peak.h"
 #include "Tools/TempDirectory.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -30,7 +32,7 @@ public:
     setReal(value, 0, getReal(value, 0) + 1);
   }
   std::vector<HostTensor> outputs() override { return {value, value}; }
-  uint64_t macs() const override { return 42; }
+  MacCounts macs() const override { return {42, 40, 2}; }
 
 private:
   EngineConfig config;
@@ -46,7 +48,9 @@ TEST(EngineProcess, RunsWarmsUpAndReports) {
   EngineProcess process(fake, configOf("good"));
   EXPECT_EQ(process.name(), "fake");
   EXPECT_EQ(process.version(), "1.2");
-  EXPECT_EQ(process.macs(), 42u);
+  EXPECT_EQ(process.macs().all, 42u);
+  EXPECT_EQ(process.macs().f32, 40u);
+  EXPECT_EQ(process.macs().int8, 2u);
   EXPECT_GE(process.loadMilliseconds(), 0);
   EXPECT_EQ(process.burst(4).size(), 4u);
   std::vector<HostTensor> outputs = process.outputs();
@@ -99,6 +103,7 @@ std::vector<BenchResult> someResults() {
   ours.p10 = 1.5;
   ours.p90 = 2.5;
   ours.macs = 1000000;
+  ours.peakGops = 4;
   theirs.engine = "onnxruntime";
   theirs.median = theirs.p10 = theirs.p90 = 5;
   theirs.ratio = 2.5;
@@ -112,7 +117,50 @@ TEST(BenchReport, TextHasTheRatio) {
                       "1e-06\n"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("     1.0\n"), std::string::npos) << text; // 2 Mop in 2 ms.
+  EXPECT_NE(text.find("     1.0     4.0      25.0\n"), std::string::npos) << text; // 2 Mop in 2 ms, of 4 GOP/s.
+  EXPECT_NE(text.find("       -       -         -\n"), std::string::npos) << text;
+}
+
+TEST(BenchReport, JsonHasTheShareOfThePeak) {
+  auto results = nlohmann::json::parse(formatBenchJson({}, someResults()))["results"];
+  EXPECT_EQ(results[0]["gops"], 1);
+  EXPECT_EQ(results[0]["peak_gops"], 4);
+  EXPECT_EQ(results[0]["percent_of_peak"], 25);
+  EXPECT_TRUE(results[1]["percent_of_peak"].is_null());
+}
+
+TEST(Peak, IsPlausible) {
+  if (std::string(peakInstruction(PeakKind::F32)) == "none")
+    GTEST_SKIP() << "no loop for this CPU";
+  auto start = std::chrono::steady_clock::now();
+  double f32 = measurePeak(PeakKind::F32, 1), int8 = measurePeak(PeakKind::Int8, 1);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+  // A core does 8 to 128 f32 operations a cycle at 0.5 to 6 GHz; a busy or emulated one less.
+  EXPECT_GT(f32, 0.01);
+  EXPECT_LT(f32, 800);
+  EXPECT_GT(int8, 0.01);
+  EXPECT_LT(int8, 6400);
+}
+
+TEST(Peak, AnOrdinaryLoopStaysBelow) {
+  if (std::string(peakInstruction(PeakKind::F32)) == "none")
+    GTEST_SKIP() << "no loop for this CPU";
+  // Sixteen sums of one multiply-add each, written without thought of the machine: at best level with the peak.
+  float sums[16] = {};
+  volatile float factor = 0.5f;
+  constexpr int rounds = 200000;
+  double best = 0, peak = measurePeak(PeakKind::F32, 1);
+  for (int i = 0; i < 5; ++i) {
+    float f = factor;
+    auto start = std::chrono::steady_clock::now();
+    for (int round = 0; round < rounds; ++round)
+      for (float &sum : sums)
+        sum = sum * f + 1.0f;
+    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    factor = f + sums[i] * 1e-30f;
+    best = std::max(best, 2e-9 * 16 * rounds / seconds);
+  }
+  EXPECT_LT(best, 1.1 * std::max(peak, measurePeak(PeakKind::F32, 1)));
 }
 
 TEST(BenchReport, JsonKeepsNamesInAnyEncoding) {

@@ -3,6 +3,7 @@
 #include "ToolSupport/BenchReport.h"
 #include "ToolSupport/EngineProcess.h"
 #include "ToolSupport/Inputs.h"
+#include "ToolSupport/Peak.h"
 #include "ToolSupport/Progress.h"
 #include "ToolSupport/RuntimeModel.h"
 
@@ -115,6 +116,15 @@ std::optional<double> largestDifference(const std::vector<HostTensor> &a, const 
   return largest;
 }
 
+/// The kind of most multiply-accumulates, if there is one.
+std::optional<PeakKind> mainKind(const MacCounts &macs) {
+  if (macs.int8 > macs.all / 2)
+    return PeakKind::Int8;
+  if (macs.f32 > macs.all / 2)
+    return PeakKind::F32;
+  return std::nullopt;
+}
+
 void benchOne(const std::string &file, const std::vector<Contender> &contenders, uint32_t threads,
               const BenchOptions &options, std::vector<BenchResult> &results) {
   Progress progress;
@@ -126,7 +136,12 @@ void benchOne(const std::string &file, const std::vector<Contender> &contenders,
     engines.push_back(std::make_unique<EngineProcess>(*contender.kind, config));
   }
   progress.begin(baseName(file) + ", " + std::to_string(threads) + " threads", options.repeat);
+  // Before and after, in case that the clock changes or others disturb.
+  std::optional<PeakKind> kind = mainKind(engines[0]->macs());
+  double peak = kind ? measurePeak(*kind, threads) : 0;
   std::vector<std::vector<double>> times = measure(engines, options, progress);
+  if (kind)
+    peak = std::max(peak, measurePeak(*kind, threads));
   std::vector<HostTensor> ours = engines[0]->outputs();
   for (size_t i = 0; i < engines.size(); ++i) {
     BenchResult result;
@@ -142,7 +157,11 @@ void benchOne(const std::string &file, const std::vector<Contender> &contenders,
     result.peakBytes = engines[i]->peakBytes();
     result.fileBytes = fileBytes(contenders[i].config.model);
     // A peer does the same work.
-    result.macs = engines[0]->macs();
+    result.macs = engines[0]->macs().all;
+    if (peak > 0) {
+      result.peakGops = peak;
+      result.peakInstruction = peakInstruction(*kind);
+    }
     if (i > 0) {
       result.ratio = result.median / percentile(times[0], 0.5);
       result.maxDifference = largestDifference(ours, engines[i]->outputs());

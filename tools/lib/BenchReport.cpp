@@ -18,6 +18,19 @@ double percentile(std::vector<double> values, double p) {
   return values[below] * (1 - part) + values[above] * part;
 }
 
+std::optional<double> gopsOf(const BenchResult &result) {
+  if (!result.macs || result.unit != "ms")
+    return std::nullopt;
+  return 2e-6 * static_cast<double>(result.macs) / result.median;
+}
+
+std::optional<double> percentOfPeak(const BenchResult &result) {
+  std::optional<double> gops = gopsOf(result);
+  if (!gops || !result.peakGops)
+    return std::nullopt;
+  return 100 * *gops / *result.peakGops;
+}
+
 namespace {
 
 /// printf to the end of a string.
@@ -61,18 +74,20 @@ std::string formatBenchText(const std::vector<BenchResult> &results) {
   for (const BenchResult &result : results)
     width = std::max(width, result.model.size());
   std::string text;
-  appendf(text, "%-12s %-*s %7s %9s %9s %9s %4s %8s %8s %8s %7s\n", "engine", static_cast<int>(width), "model",
-          "threads", "median", "p10", "p90", "unit", "load_ms", "peak_MB", "file_MB", "GOP/s");
+  appendf(text, "%-12s %-*s %7s %9s %9s %9s %4s %8s %8s %8s %7s %7s %9s\n", "engine", static_cast<int>(width), "model",
+          "threads", "median", "p10", "p90", "unit", "load_ms", "peak_MB", "file_MB", "GOP/s", "peak", "% of peak");
   for (const BenchResult &result : results) {
     appendf(text, "%-12s %-*s %7u %9.3f %9.3f %9.3f %4s %8.1f %8.1f %8.1f", result.engine.c_str(),
             static_cast<int>(width), result.model.c_str(), result.threads, result.median, result.p10, result.p90,
             result.unit.c_str(), result.loadMs, static_cast<double>(result.peakBytes) * 1e-6,
             static_cast<double>(result.fileBytes) * 1e-6);
-    // An operation is a multiplication or an addition.
-    if (result.macs && result.unit == "ms")
-      appendf(text, " %7.1f\n", 2e-6 * static_cast<double>(result.macs) / result.median);
-    else
-      appendf(text, " %7s\n", "-");
+    for (const auto &[value, fieldWidth] : {std::pair(gopsOf(result), 7), {result.peakGops, 7}, {percentOfPeak(result), 9}}) {
+      if (value)
+        appendf(text, " %*.1f", fieldWidth, *value);
+      else
+        appendf(text, " %*s", fieldWidth, "-");
+    }
+    text += '\n';
   }
   for (const BenchResult &result : results) {
     if (!result.ratio)
@@ -115,6 +130,10 @@ std::string formatBenchJson(const Machine &machine, const std::vector<BenchResul
                                {"file_bytes", result.fileBytes},
                                {"bits_per_weight", optional(result.bitsPerWeight)},
                                {"macs", result.macs},
+                               {"gops", optional(gopsOf(result))},
+                               {"peak_gops", optional(result.peakGops)},
+                               {"peak_instruction", result.peakInstruction},
+                               {"percent_of_peak", optional(percentOfPeak(result))},
                                {"ratio", optional(result.ratio)},
                                {"max_difference", optional(result.maxDifference)}});
   // Names may come from files in any encoding.

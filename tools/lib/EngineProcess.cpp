@@ -161,7 +161,7 @@ EngineProcess::EngineProcess(const EngineKind &kind, const EngineConfig &config)
   Bytes hello = receive();
   std::span<const std::byte> bytes(hello);
   loadMs = take<double>(bytes);
-  engineMacs = take<uint64_t>(bytes);
+  engineMacs = take<MacCounts>(bytes);
   engineVersion.assign(reinterpret_cast<const char *>(bytes.data()), bytes.size());
 }
 

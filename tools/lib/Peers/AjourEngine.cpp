@@ -26,12 +26,16 @@ public:
     return tensors;
   }
 
-  uint64_t macs() const override {
-    uint64_t sum = 0;
+  MacCounts macs() const override {
+    MacCounts sum;
     for (uint32_t i = 0, e = modelInfo(model.get()).dispatch_count; i < e; ++i) {
       ajour_profile_entry entry = AJOUR_INIT(ajour_profile_entry);
       check(ajour_session_profile(session.get(), i, &entry));
-      sum += entry.macs;
+      sum.all += entry.macs;
+      if (entry.mac_type == AJOUR_F32)
+        sum.f32 += entry.macs;
+      else if (ajour_element_size(entry.mac_type) == 1)
+        sum.int8 += entry.macs;
     }
     return sum;
   }

@@ -30,6 +30,11 @@ struct EngineConfig {
   std::vector<NamedTensor> inputs;
 };
 
+/// Multiply-accumulates of one run: all, those of f32 factors and those of 8-bit factors.
+struct MacCounts {
+  uint64_t all = 0, f32 = 0, int8 = 0;
+};
+
 /// One model loaded with its inputs set. Every function may throw ToolError.
 class Engine {
 public:
@@ -41,7 +46,7 @@ public:
   /// The outputs of the last run, in the model's order.
   virtual std::vector<HostTensor> outputs() = 0;
   /// Multiply-accumulates of one run, 0 if not known.
-  virtual uint64_t macs() const { return 0; }
+  virtual MacCounts macs() const { return {}; }
 };
 
 /// A kind of engine. `create` loads the library and the model; the time that it takes is the load time.

@@ -23,9 +23,18 @@ struct BenchResult {
   std::optional<double> bitsPerWeight;
   /// Multiply-accumulates of a run; 0 if not known.
   uint64_t macs = 0;
+  /// GOP/s that the machine reached on that many threads with the instruction named; nothing if no kind of multiply-accumulate is the
+  /// model's main one.
+  std::optional<double> peakGops;
+  std::string peakInstruction;
   /// For a peer: its median divided by ours, and the largest difference between its outputs and ours.
   std::optional<double> ratio, maxDifference;
 };
+
+/// Billions of operations a second (a multiplication or an addition is one), and their share of the peak in percent; nothing where not
+/// known.
+std::optional<double> gopsOf(const BenchResult &result);
+std::optional<double> percentOfPeak(const BenchResult &result);
 
 /// The value below which the share `p` (0 to 1) of the values lies, linear between neighbours. `values` must not be empty.
 double percentile(std::vector<double> values, double p);

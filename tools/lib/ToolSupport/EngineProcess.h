@@ -23,7 +23,7 @@ public:
   const std::string &name() const { return engineName; }
   const std::string &version() const { return engineVersion; }
   double loadMilliseconds() const { return loadMs; }
-  uint64_t macs() const { return engineMacs; }
+  const MacCounts &macs() const { return engineMacs; }
 
   /// Runs once untimed, to find its data and wake its threads again, then `count` times; milliseconds of each.
   std::vector<double> burst(uint32_t count);
@@ -38,7 +38,7 @@ private:
 
   std::string engineName, engineVersion;
   double loadMs = 0;
-  uint64_t engineMacs = 0;
+  MacCounts engineMacs;
   int socket = -1;
   pid_t child = -1;
 };
