@@ -573,7 +573,7 @@ static int64_t multiply64(int64_t x, int32_t multiplier, int shift) {
 /// The real value of a requantized element before its zero point, rounded.
 template <typename T> static double requantizeElement(RequantizeOp op, T x, size_t channel) {
   if (std::optional<ArrayRef<float>> scales = op.getScales())
-    return std::nearbyint(static_cast<float>(x) * (*scales)[channel]);
+    return std::nearbyint(static_cast<float>(x) * (*scales)[channel] / op.getDivisor().convertToFloat());
   int32_t multiplier = (*op.getMultipliers())[channel], shift = (*op.getShifts())[channel];
   return sizeof(T) == 8 ? multiply64(static_cast<int64_t>(x), multiplier, shift)
                         : multiply32(static_cast<int32_t>(x), multiplier, shift);

@@ -111,6 +111,18 @@ INSTANTIATE_TEST_SUITE_P(
             "%0 = nn.requantize %a {scales = array<f32: 1.0>, qmin = 0 : i32, qmax = 128 : i32} : (tensor<2xi32>) "
             "-> tensor<2xi8>",
             "C4:"},
+        Violation{"requantize_C5", "%a: tensor<2xi32>",
+                  "%0 = nn.requantize %a {scales = array<f32: 1.0>, divisor = 0.0 : f32, qmin = 0 : i32, qmax = 1 : "
+                  "i32} : (tensor<2xi32>) -> tensor<2xi8>",
+                  "C5: the divisor must be positive and finite"},
+        Violation{"requantize_C5_infinite", "%a: tensor<2xi32>",
+                  "%0 = nn.requantize %a {scales = array<f32: 1.0>, divisor = 0x7F800000 : f32, qmin = 0 : i32, qmax = "
+                  "1 : i32} : (tensor<2xi32>) -> tensor<2xi8>",
+                  "C5: the divisor must be positive and finite"},
+        Violation{"requantize_C5_multipliers", "%a: tensor<2xi32>",
+                  "%0 = nn.requantize %a {multipliers = array<i32: 1>, shifts = array<i32: 0>, divisor = 2.0 : f32, "
+                  "qmin = 0 : i32, qmax = 1 : i32} : (tensor<2xi32>) -> tensor<2xi8>",
+                  "C5: a divisor goes with scales"},
         Violation{"lookup_C1", "%a: tensor<2xi16>, %t: tensor<256xi16>",
                   "%0 = nn.lookup %a, %t : (tensor<2xi16>, tensor<256xi16>) -> tensor<2xi16>", "C1:"},
         Violation{"lookup_C2", "%a: tensor<2xi8>, %t: tensor<255xi8>",

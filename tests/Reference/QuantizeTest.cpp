@@ -129,6 +129,19 @@ TEST(Requantize, FloatForm) {
       (Int8s{1, 3, 1, 6, -128, 3}));
 }
 
+TEST(Requantize, QuotientForm) {
+  // Halves to even after the division: .5, 1.5, -.5 and 2.5 (5 * .25 / .5).
+  EXPECT_EQ(eval<int8_t>("nn.requantize %0 {scales = array<f32: 0.25>, divisor = 0.5 : f32, zero_point = 1 : i32, qmin "
+                         "= -128 : i32, qmax = 6 : i32} : (tensor<6xi32>) -> tensor<6xi8>",
+                         {tensor<int32_t>({6}, {1, 3, -1, 5, -1000, 100})}),
+            (Int8s{1, 3, 1, 3, -128, 6}));
+  // Each step is rounded to f32: 5 * 0.1f is .5 and .5 / 0.2f is 2.5, halfway, though neither factor is exact.
+  EXPECT_EQ(eval<int8_t>("nn.requantize %0 {scales = array<f32: 0.1>, divisor = 0.2 : f32, qmin = -128 : i32, qmax = "
+                         "127 : i32} : (tensor<3xi32>) -> tensor<3xi8>",
+                         {tensor<int32_t>({3}, {5, 15, -25})}),
+            (Int8s{2, 8, -12}));
+}
+
 TEST(Requantize, PerChannelOfTheLastAxisAndZeroPoint) {
   EXPECT_EQ(eval<int8_t>("nn.requantize %0 {multipliers = array<i32: 1073741824, 1073741824>, shifts = array<i32: 1, "
                          "2>, zero_point = -5 : i32, qmin = -128 : i32, qmax = 127 : i32} : (tensor<2x2xi32>) -> "

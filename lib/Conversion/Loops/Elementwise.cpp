@@ -611,6 +611,8 @@ Value Emitter::computeRequantize(nn::RequantizeOp op, ArrayRef<Value> index) {
     Value channel = channelOf(*this, op.getAxis(), scales->size(), index);
     Value real = toFloat(x, from);
     real = arith::MulFOp::create(b, loc, real, perChannel(*scales, channel));
+    if (float divisor = op.getDivisor().convertToFloat(); divisor != 1)
+      real = arith::DivFOp::create(b, loc, real, constant(b.getF32Type(), divisor));
     real = math::RoundEvenOp::create(b, loc, real);
     real = arith::AddFOp::create(b, loc, real, constant(b.getF32Type(), zeroPoint));
     return saturate(real, to, low, high);

@@ -220,7 +220,8 @@ struct ToRequantize : OpRewritePattern<QuantizeOp> {
     auto [low, high] = integerRange(elementType(op.getResult()));
     auto requantize = RequantizeOp::create(
         rewriter, fuse(dequantize.getLoc(), op.getLoc()), op.getType(), dequantize.getInput(),
-        rewriter.getDenseF32ArrayAttr(scales), /*multipliers=*/nullptr, /*shifts=*/nullptr,
+        rewriter.getDenseF32ArrayAttr(scales), /*divisor=*/rewriter.getF32FloatAttr(1), /*multipliers=*/nullptr,
+        /*shifts=*/nullptr,
         rewriter.getI64IntegerAttr(scales.size() > 1 ? int64_t(dequantize.getAxis()) : -1),
         rewriter.getI32IntegerAttr(op.getZeroPoints()[0]), rewriter.getI32IntegerAttr(low),
         rewriter.getI32IntegerAttr(high));

@@ -257,6 +257,11 @@ LogicalResult RequantizeOp::verify() {
   if (qmin > qmax || qmin < low || qmax > high)
     return emitOpError() << "C4: limits [" << qmin << ", " << qmax << "] for "
                          << elementName(tensor(getResult()).getElementType());
+  float divisor = getDivisor().convertToFloat();
+  if (!(divisor > 0) || !std::isfinite(divisor))
+    return emitOpError() << "C5: the divisor must be positive and finite, found " << divisor;
+  if (divisor != 1 && !getScales())
+    return emitOpError() << "C5: a divisor goes with scales, not with multipliers";
   return success();
 }
 

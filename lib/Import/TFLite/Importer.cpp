@@ -21,7 +21,7 @@ class OpTable {
 public:
   OpTable() {
     for (ArrayRef<OpRow> rows :
-         {elementwiseRows(), linearRows(), convRows(), normRows(), shapeRows(), quantizationRows()})
+         {elementwiseRows(), linearRows(), convRows(), normRows(), shapeRows(), sliceRows(), quantizationRows()})
       for (const OpRow &row : rows) {
         if (row.customName)
           custom[row.customName] = &row;
@@ -80,7 +80,8 @@ std::string unsupportedAdvice(const OperatorData &op) {
 class Importer {
 public:
   Importer(MLIRContext *context, Graph graph, const ImportOptions &options)
-      : context(context), graph(std::move(graph)), options(options), builder(context) {}
+      : context(context), graph(std::move(graph)), options(options), builder(context),
+        foldBudget(FoldBudget::forBytes(int64_t(this->graph.file->getBufferSize()))) {}
 
   OwningOpRef<ModuleOp> import() {
     OwningOpRef<ModuleOp> module(ModuleOp::create(fileLocation()));
@@ -102,6 +103,7 @@ private:
   Graph graph;
   const ImportOptions &options;
   OpBuilder builder;
+  FoldBudget foldBudget;
   func::FuncOp function;
   std::vector<Value> values;
   std::vector<bool> failedTensor;
@@ -218,7 +220,7 @@ private:
     // What depends on a failed operator has nothing to say; whether it is known was checked above.
     bool poisoned = llvm::any_of(op.inputs, [&](int32_t i) { return i >= 0 && failedTensor[i]; });
     if (succeeded(status) && !poisoned) {
-      Node node(builder, loc, graph, op, values, foldBytes());
+      Node node(builder, loc, graph, op, values, foldBudget);
       status = row->import(node);
       for (int32_t output : op.outputs)
         if (succeeded(status) && !values[output]) {
@@ -270,9 +272,6 @@ private:
     return " (version " + std::to_string(op.version) + ", operands " + list(op.inputs) + ", results " +
            list(op.outputs) + ")";
   }
-
-  /// A small file may not ask for large constants: what is folded is bounded by what was read.
-  int64_t foldBytes() const { return std::max<int64_t>(int64_t(16) << 20, 64 * graph.file->getBufferSize()); }
 
   void setAttributes(const TensorData &tensor, function_ref<void(StringRef, Attribute)> set) {
     set("nn.name", builder.getStringAttr(tensor.name));

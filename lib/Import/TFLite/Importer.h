@@ -6,6 +6,7 @@
 
 #include "ajour/Dialect/NN/NN.h"
 #include "ajour/Dialect/NN/Shapes.h"
+#include "ajour/Reference/Interpreter.h"
 
 #include <functional>
 
@@ -32,8 +33,8 @@ struct Range {
 class Node {
 public:
   Node(mlir::OpBuilder &builder, mlir::Location loc, const Graph &graph, const OperatorData &op,
-       std::vector<mlir::Value> &values, int64_t foldBytes)
-      : b(builder), loc(loc), graph(graph), op(op), values(values), foldBytes(foldBytes) {}
+       std::vector<mlir::Value> &values, FoldBudget &foldBudget)
+      : b(builder), loc(loc), graph(graph), op(op), values(values), foldBudget(foldBudget) {}
 
   mlir::OpBuilder &b;
   mlir::Location loc;
@@ -75,6 +76,9 @@ public:
   mlir::Value scalar(mlir::Type elementType, double value);
   mlir::Value intScalar(mlir::Type elementType, int64_t value);
   mlir::Value floats(llvm::ArrayRef<float> values);
+
+  /// Accounts for a constant that the operator makes; reports when a small file asks for too much.
+  mlir::LogicalResult spend(int64_t elements, int64_t elementBytes);
 
   //===--- operations -------------------------------------------------------===//
   /// An operation whose type is inferred; folded when it can be.
@@ -124,9 +128,9 @@ public:
   /// The fixed-point form; the result's limits are `range`, by default the type's own.
   mlir::Value requantize(mlir::Value x, llvm::ArrayRef<FixedPoint> factors, int32_t zeroPoint,
                          mlir::Type elementType, std::optional<Range> range = std::nullopt, int64_t axis = -1);
-  /// The floating point form, rounded once; one factor for all or one for each index of the last dimension.
-  mlir::Value requantizeOnce(mlir::Value x, llvm::ArrayRef<double> factors, int32_t zeroPoint, mlir::Type elementType,
-                             Range range);
+  /// The floating point form, x * scale / divisor; one scale for all or one for each index of the last dimension.
+  mlir::Value requantizeQuotient(mlir::Value x, llvm::ArrayRef<float> scales, float divisor, int32_t zeroPoint,
+                                 mlir::Type elementType, Range range);
   /// x as i32 minus a zero point.
   mlir::Value centered(mlir::Value x, int32_t zeroPoint);
   /// Another scale and zero point for the same numbers; the value itself when they agree. Source: the
@@ -155,7 +159,7 @@ public:
 
 private:
   std::vector<mlir::Value> &values; // by tensor index
-  int64_t foldBytes;
+  FoldBudget &foldBudget;
 
   bool finish(mlir::Operation *operation);
 };
@@ -177,6 +181,7 @@ llvm::ArrayRef<OpRow> linearRows();
 llvm::ArrayRef<OpRow> convRows();
 llvm::ArrayRef<OpRow> normRows();
 llvm::ArrayRef<OpRow> shapeRows();
+llvm::ArrayRef<OpRow> sliceRows();
 llvm::ArrayRef<OpRow> quantizationRows();
 
 //===--- shared by kinds -----------------------------------------------------===//
@@ -187,6 +192,8 @@ std::pair<int64_t, int64_t> windowPadding(Padding padding, int64_t in, int64_t w
 /// Finishes an integer product: rescales accumulators of lhs and weights to the result.
 mlir::LogicalResult setAccumulator(Node &node, mlir::Value accumulator, size_t lhs, size_t weights,
                                    Activation activation, int64_t channels);
+/// Sets a result that holds the operand's stored values, rescaled if the file gives it another scale.
+mlir::LogicalResult setMoved(Node &node, mlir::Value x, size_t operand = 0, size_t result = 0);
 /// Zero points of a weight as nn.conv and nn.matmul want them: none when all are 0.
 std::vector<int32_t> weightZeroPoints(const TensorData &weights);
 

@@ -139,6 +139,14 @@ Value Node::floats(ArrayRef<float> v) {
                   ArrayRef(reinterpret_cast<const char *>(v.data()), v.size() * sizeof(float)));
 }
 
+LogicalResult Node::spend(int64_t elements, int64_t elementBytes) {
+  if (elements > foldBudget.bytes / elementBytes)
+    return error() << "makes a constant of " << elements << " elements, too much for a file of "
+                   << int64_t(graph.file->getBufferSize()) << " bytes";
+  foldBudget.bytes -= elements * elementBytes;
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Operations
 //===----------------------------------------------------------------------===//
@@ -148,7 +156,8 @@ bool Node::finish(Operation *operation) {
   for (Type type : operation->getResultTypes()) {
     int64_t elements = 1;
     for (int64_t dim : llvm::cast<RankedTensorType>(type).getShape())
-      if (!ShapedType::isDynamic(dim) && (llvm::MulOverflow(elements, dim, elements) || elements > Limits::elements)) {
+      if (!ShapedType::isDynamic(dim) && dim != 0 &&
+          (llvm::MulOverflow(elements, dim, elements) || elements > Limits::elements)) {
         error() << "a result of " << toString(llvm::cast<RankedTensorType>(type)) << " has more than " << Limits::elements
                 << " elements";
         operation->erase();
@@ -163,7 +172,7 @@ bool Node::finish(Operation *operation) {
   bool foldable = operation->getNumOperands() > 0 && llvm::all_of(operation->getOperands(), [](Value operand) {
     return operand.getDefiningOp<ConstantOp>() != nullptr;
   });
-  if (foldable && foldConstants(operation, &last, foldBytes))
+  if (foldable && foldConstants(operation, &last, /*maxBytes=*/int64_t(1) << 32, &foldBudget))
     return true;
   last.assign(operation->result_begin(), operation->result_end());
   return true;
@@ -317,12 +326,13 @@ Value Node::requantize(Value x, ArrayRef<FixedPoint> factors, int32_t zeroPoint,
   return createAs<RequantizeOp>(withElementType(tensorType(x), elementType), p, x);
 }
 
-Value Node::requantizeOnce(Value x, ArrayRef<double> factors, int32_t zeroPoint, Type elementType, Range range) {
+Value Node::requantizeQuotient(Value x, ArrayRef<float> scales, float divisor, int32_t zeroPoint, Type elementType,
+                               Range range) {
   if (!x)
     return {};
   RequantizeOp::Properties p;
-  SmallVector<float> scales(factors.begin(), factors.end());
   p.setScales(b.getDenseF32ArrayAttr(scales));
+  p.setDivisor(b.getF32FloatAttr(divisor));
   p.setAxis(b.getI64IntegerAttr(-1));
   p.setZeroPoint(b.getI32IntegerAttr(zeroPoint));
   p.setQmin(b.getI32IntegerAttr(int32_t(range.low)));

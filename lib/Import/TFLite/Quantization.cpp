@@ -52,16 +52,20 @@ LogicalResult setAccumulator(Node &node, Value accumulator, size_t lhs, size_t w
   size_t count = filter.quant->scales.size();
   if (count != 1 && int64_t(count) != channels)
     return node.error() << count << " weight scales for " << channels << " output channels";
-  std::vector<double> ratios;
-  for (float scale : filter.quant->scales)
-    ratios.push_back(double(in.quant->scales[0]) * double(scale) / double(out.quant->scales[0]));
-  // Accumulators of 32 bits are rounded once, to the nearest: the two roundings of the 31-bit multiplier move
-  // some results by a step, which deep networks amplify. Those of 64 bits follow the reference kernels exactly.
-  if (cast<RankedTensorType>(accumulator.getType()).getElementType().isInteger(32))
-    return node.set(node.requantizeOnce(accumulator, ratios, out.quant->zeroPoints[0], out.elementType, *range));
+  // Accumulators of 32 bits are dequantised and quantised: the two roundings of the 31-bit multiplier move some
+  // results by a step, which deep networks amplify (docs/decisions/0007-requantisation.md). Those of 64 bits follow
+  // the reference kernels exactly.
+  float inScale = in.quant->scales[0], outScale = out.quant->scales[0];
+  if (cast<RankedTensorType>(accumulator.getType()).getElementType().isInteger(32)) {
+    std::vector<float> scales;
+    for (float scale : filter.quant->scales)
+      scales.push_back(float(double(inScale) * double(scale)));
+    return node.set(node.requantizeQuotient(accumulator, scales, outScale, out.quant->zeroPoints[0], out.elementType,
+                                            *range));
+  }
   std::vector<FixedPoint> factors;
-  for (double ratio : ratios)
-    factors.push_back(quantizeMultiplier(ratio));
+  for (float scale : filter.quant->scales)
+    factors.push_back(quantizeMultiplier(double(inScale) * double(scale) / double(outScale)));
   return node.set(node.requantize(accumulator, factors, out.quant->zeroPoints[0], out.elementType, range));
 }
 

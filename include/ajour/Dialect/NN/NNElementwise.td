@@ -112,8 +112,10 @@ def NN_DequantizeOp : NN_Op<"dequantize"> {
 def NN_RequantizeOp : NN_Op<"requantize"> {
   let summary = "accumulator to quantised integer";
   let description = [{
-    Either `scales` (float form: saturate(round_half_even(f32(x) * scale) + zero_point)) or `multipliers`
-    with `shifts` (fixed-point form: x * multiplier * 2^(shift - 31)). Fixed-point, operand of at most 32
+    Either `scales` (float form: saturate(round_half_even((f32(x) * scale) / divisor) + zero_point), every step
+    rounded to f32) or `multipliers` with `shifts` (fixed-point form: x * multiplier * 2^(shift - 31)). With a
+    divisor the float form is the dequantisation of a sum by the scales of its two factors followed by the
+    quantisation by the result's scale, to the last bit. Fixed-point, operand of at most 32
     bits: x shifted left by max(shift, 0) in 32 bits (wrapping); then the doubling high product,
     (a b + (a b >= 0 ? 2^30 : 1 - 2^30)) / 2^31 truncated towards zero, which rounds halves upwards, with
     -2^31 times -2^31 saturated; then an arithmetic right shift by max(-shift, 0) that rounds halves away
@@ -122,9 +124,10 @@ def NN_RequantizeOp : NN_Op<"requantize"> {
     (x m + 2^(14 - shift)) >> (15 - shift). Afterwards zero_point is added and the result is limited to
     [qmin, qmax]. One value for all or one for each index of `axis` (negative: from the end).
     C1: integer in and out, equal shapes. C2: exactly one of the two forms. C3: 1 or dim(axis) values.
-    C4: qmin <= qmax, both in the result's range.
+    C4: qmin <= qmax, both in the result's range. C5: a divisor other than 1 is positive, finite, and with `scales`.
   }];
   let arguments = (ins NN_IntTensor:$input, OptionalAttr<DenseF32ArrayAttr>:$scales,
+                       DefaultValuedAttr<F32Attr, "1.0f">:$divisor,
                        OptionalAttr<DenseI32ArrayAttr>:$multipliers, OptionalAttr<DenseI32ArrayAttr>:$shifts,
                        DefaultValuedAttr<I64Attr, "-1">:$axis, DefaultValuedAttr<I32Attr, "0">:$zero_point,
                        I32Attr:$qmin, I32Attr:$qmax);
