@@ -211,7 +211,30 @@ TEST_F(Commands, ModelsAreCompiledThroughTheHooks) {
   outcome = call(arguments, hooks);
   EXPECT_EQ(outcome.code, 1);
   EXPECT_EQ(outcome.out, "");
-  EXPECT_NE(outcome.err.find("m.onnx: no good\n"), std::string::npos);
+  EXPECT_EQ(outcome.err, "error: " + directory.file("m.onnx") + ": no good\n");
+  // What the compiler says is printed as it is, and once.
+  hooks.compile = [&](const std::string &model, const std::string &) {
+    throw DiagnosedError(model + ": error: first\n" + model + ": error: second");
+  };
+  outcome = call(arguments, hooks);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, directory.file("m.onnx") + ": error: first\n" + directory.file("m.onnx") + ": error: second\n");
+  hooks.compile = [](const std::string &, const std::string &) { std::abort(); };
+  outcome = call(arguments, hooks);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, "error: " + directory.file("m.onnx") + ": compiling: died of signal 6\n");
+}
+
+TEST_F(Commands, ForcedLevelsThatAreNoneAreRefused) {
+  setenv("AJOUR_CPU", "bogus", 1);
+  Outcome outcome = run();
+  unsetenv("AJOUR_CPU");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(outcome.err.find("error: " + artifact + ": the environment variable AJOUR_CPU asks for 'bogus', which is no code level of "),
+            0u)
+      << outcome.err;
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
 }
 
 } // namespace

@@ -95,11 +95,11 @@ void runVerify(const VerifyCommand &command) {
   DiagnosticCollector diagnostics(context.get(), command.model);
   auto module = importModel(context.get(), command.model, options.compile.import);
   if (!module)
-    throw ToolError(diagnostics.text());
+    throw DiagnosedError(diagnostics.text());
   auto report = verifyModule(*module, readInputs(*module, command), options);
   progress.finish();
   if (mlir::failed(report))
-    throw ToolError(diagnostics.text());
+    throw DiagnosedError(diagnostics.text());
   std::cout << toText(*report, command.rows);
   if (!report->passed())
     throw ToolError(command.model + ": compiled and reference differ");

@@ -21,6 +21,13 @@ CLI::Validator checkedBy(std::function<void(const std::string &)> parse) {
   return CLI::Validator(check, "");
 }
 
+void printError(const std::exception &error) {
+  if (!dynamic_cast<const DiagnosedError *>(&error))
+    std::fprintf(stderr, "error: %s\n", error.what());
+  else if (*error.what())
+    std::fprintf(stderr, "%s\n", error.what());
+}
+
 int runProgram(CLI::App &app, int argc, char **argv) {
   try {
     app.parse(argc, argv);
@@ -38,13 +45,13 @@ int runProgram(CLI::App &app, int argc, char **argv) {
     return 2;
   } catch (const ToolError &error) {
     std::fflush(stdout);
-    std::fprintf(stderr, "error: %s\n", error.what());
+    printError(error);
     return 1;
   } catch (const std::bad_alloc &) {
     std::fprintf(stderr, "error: out of memory\n");
     return 1;
   } catch (const std::exception &error) {
-    std::fprintf(stderr, "error: %s\n", error.what());
+    printError(error);
     return 1;
   }
 }

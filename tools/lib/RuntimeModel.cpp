@@ -126,7 +126,7 @@ HostTensor copyOutput(ajour_session *session, uint32_t index) {
 
 namespace {
 
-/// Runs `work` in a child process. A ToolError there is printed by the child; here it is one without a message to print twice.
+/// Runs `work` in a child process, which prints its errors; here they are one that has been printed.
 void inChildProcess(const std::string &what, const std::function<void()> &work) {
   std::fflush(nullptr);
   pid_t child = fork();
@@ -137,7 +137,7 @@ void inChildProcess(const std::string &what, const std::function<void()> &work) 
     try {
       work();
     } catch (const std::exception &error) {
-      std::fprintf(stderr, "error: %s\n", error.what());
+      printError(error);
       code = 1;
     }
     std::fflush(nullptr);
@@ -146,8 +146,10 @@ void inChildProcess(const std::string &what, const std::function<void()> &work) 
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    throw ToolError(what + (WIFSIGNALED(status) ? ": died of signal " + std::to_string(WTERMSIG(status)) : ": failed"));
+  if (WIFSIGNALED(status))
+    throw ToolError(what + ": died of signal " + std::to_string(WTERMSIG(status)));
+  if (WEXITSTATUS(status) != 0)
+    throw DiagnosedError("");
 }
 
 } // namespace

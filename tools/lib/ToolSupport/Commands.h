@@ -30,6 +30,9 @@ void registerRuntimeCommands(CLI::App &app, CommandHooks hooks = {});
 /// An option's check that makes whatever ToolError `parse` throws an error of the command line.
 CLI::Validator checkedBy(std::function<void(const std::string &)> parse);
 
+/// Prints an error to stderr, as "error: MESSAGE" unless it is a DiagnosedError.
+void printError(const std::exception &error);
+
 /// Parses the command line, which does the work, and returns the program's exit code: 0 done, 1 the work failed, 2 the command
 /// line is wrong. Errors go to stderr.
 int runProgram(CLI::App &app, int argc, char **argv);

@@ -25,6 +25,12 @@ struct ToolError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// The same where the message is lines of the compiler's, which say themselves that they are errors ("FILE: error: what"); empty if
+/// they have been printed.
+struct DiagnosedError : ToolError {
+  using ToolError::ToolError;
+};
+
 /// Elements in C order. An empty shape is a scalar.
 struct HostTensor {
   uint32_t type = AJOUR_F32;
