@@ -2,6 +2,7 @@
 #include "ArtifactBuilder.h"
 
 #include "ajour/ABI/Dispatch.h"
+#include "ajour/ABI/StaticCode.h"
 #include "ajour/Dialect/NN/Shapes.h"
 #include "ajour/Runtime/MemoryPlan.h"
 #include "ajour/Support/NodeLocation.h"
@@ -214,9 +215,13 @@ void ArtifactBuilder::addProgram(ajour_arch arch, std::vector<LevelCode> levels)
 
   for (LevelCode &level : levels) {
     auto executable = std::make_unique<artifact::ExecutableT>();
-    executable->segment = 1 + executables.size();
+    bool isLinked = level.sharedObject.empty();
+    executable->segment = isLinked ? AJOUR_STATIC_CODE_SEGMENT : 1 + executables.size();
     executable->level = level.level;
+    executable->identity = level.identity;
     program->executables.push_back(std::move(executable));
+    if (isLinked)
+      continue;
     executableNames.push_back(std::string("code ") + lookupCpuLevel(level.level)->name);
     executables.push_back(std::move(level.sharedObject));
   }
@@ -235,6 +240,7 @@ void ArtifactBuilder::addProgram(ajour_arch arch, std::vector<LevelCode> levels)
       out->nodes.push_back(node.name);
     auto callee = module.lookupSymbol<func::FuncOp>(dispatch.getCallee());
     out->macs = expr(countMacs(callee));
+    out->mac_type = macElementType(callee);
     for (Value result : dispatch.getOutputs()) {
       auto known = buffers.find(result);
       if (known == buffers.end()) {

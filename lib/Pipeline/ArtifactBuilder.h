@@ -22,7 +22,8 @@ namespace ajour {
 /// What one CPU level contributes: its code and how each callee was lowered.
 struct LevelCode {
   ajour_cpu_level level;
-  std::vector<char> sharedObject;
+  std::vector<char> sharedObject; ///< empty: the code is linked into the application
+  uint64_t identity = 0;          ///< of linked code (ajour/ABI/StaticCode.h)
   llvm::StringMap<LoweredDispatch> dispatches;
 };
 

@@ -10,6 +10,10 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <atomic>
 #include <thread>
@@ -92,11 +96,12 @@ static std::vector<ajour_cpu_level> chosenLevels(const CompileOptions &options) 
   return levels;
 }
 
-LogicalResult writeModule(ModuleOp module, const std::string &path, const CompileOptions &options) {
-  std::vector<ajour_cpu_level> levels = chosenLevels(options);
+/// The loops of all levels, lowest first.
+static LogicalResult lowerLevels(ModuleOp module, const CompileOptions &options, std::vector<ajour_cpu_level> &levels,
+                                 std::vector<LevelCode> &codes, std::vector<OwningOpRef<ModuleOp>> &modules) {
+  levels = chosenLevels(options);
   llvm::sort(levels);
-  std::vector<LevelCode> codes(levels.size());
-  std::vector<OwningOpRef<ModuleOp>> modules;
+  codes.resize(levels.size());
   for (auto [level, code] : llvm::zip_equal(levels, codes)) {
     report(options, "lowering", modules.size(), levels.size());
     bool isLowest = modules.empty() || lookupCpuLevel(levels[modules.size() - 1])->arch != lookupCpuLevel(level)->arch;
@@ -105,6 +110,32 @@ LogicalResult writeModule(ModuleOp module, const std::string &path, const Compil
       return failure();
     modules.push_back(std::move(*loops));
   }
+  return success();
+}
+
+/// Writes the artifact of the codes.
+static LogicalResult writeCodes(ModuleOp module, const std::string &path, std::vector<LevelCode> &codes) {
+  ArtifactBuilder builder(module);
+  for (ajour_arch arch : {AJOUR_ARCH_X86_64, AJOUR_ARCH_AARCH64}) {
+    std::vector<LevelCode> own;
+    for (LevelCode &code : codes)
+      if (lookupCpuLevel(code.level)->arch == arch && !code.dispatches.empty())
+        own.push_back(std::move(code));
+    if (!own.empty())
+      builder.addProgram(arch, std::move(own));
+  }
+  std::string message = builder.write(path);
+  if (!message.empty())
+    return emitError(module.getLoc()) << message;
+  return success();
+}
+
+LogicalResult writeModule(ModuleOp module, const std::string &path, const CompileOptions &options) {
+  std::vector<ajour_cpu_level> levels;
+  std::vector<LevelCode> codes;
+  std::vector<OwningOpRef<ModuleOp>> modules;
+  if (mlir::failed(lowerLevels(module, options, levels, codes, modules)))
+    return failure();
   // Code generation takes most of the time and each level is a module of its own.
   std::atomic<size_t> next{0}, done{0};
   std::vector<char> failed(levels.size(), 0);
@@ -136,20 +167,83 @@ LogicalResult writeModule(ModuleOp module, const std::string &path, const Compil
     return failure();
 
   report(options, "writing", 0, 1);
-  ArtifactBuilder builder(module);
-  for (ajour_arch arch : {AJOUR_ARCH_X86_64, AJOUR_ARCH_AARCH64}) {
-    std::vector<LevelCode> own;
-    for (LevelCode &code : codes)
-      if (lookupCpuLevel(code.level)->arch == arch && !code.dispatches.empty())
-        own.push_back(std::move(code));
-    if (!own.empty())
-      builder.addProgram(arch, std::move(own));
-  }
-  std::string message = builder.write(path);
-  if (!message.empty())
-    return emitError(module.getLoc()) << message;
+  if (mlir::failed(writeCodes(module, path, codes)))
+    return failure();
   report(options, "writing", 1, 1);
   return success();
+}
+
+std::string staticTableName(const std::string &prefix) {
+  std::string name;
+  for (char c : llvm::sys::path::filename(prefix))
+    name += llvm::isAlnum(c) ? c : '_';
+  // Two underscores, or one and a capital, are the C library's.
+  if (name.empty() || !llvm::isAlpha(name[0]))
+    name = "model" + name;
+  return name + "_code";
+}
+
+/// The header that declares the table, with what an application does with it.
+static std::string staticHeader(const std::string &prefix) {
+  std::string table = staticTableName(prefix), guard = StringRef("AJOUR_STATIC_" + table + "_H").upper();
+  std::string stem = llvm::sys::path::filename(prefix).str();
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "/* Compiled code of " << stem << ".ajour. Link " << stem << ".o and load the artifact with its table:\n *\n"
+     << " *   ajour_load_options options = AJOUR_INIT(ajour_load_options);\n"
+     << " *   options.static_code = &" << table << ";\n"
+     << " *   ajour_model_load_file(\"" << stem << ".ajour\", &options, &model);\n */\n"
+     << "#ifndef " << guard << "\n#define " << guard << "\n\n#include \"ajour/ajour.h\"\n\n"
+     << "#ifdef __cplusplus\nextern \"C\" {\n#endif\nextern const ajour_static_code " << table
+     << ";\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n";
+  return text;
+}
+
+static LogicalResult writeBytes(ModuleOp module, const std::string &path, StringRef bytes) {
+  llvm::Error error = llvm::writeToOutput(path, [&](raw_ostream &os) {
+    os << bytes;
+    return llvm::Error::success();
+  });
+  if (error)
+    return emitError(module.getLoc()) << path << ": cannot write: " << llvm::toString(std::move(error));
+  return success();
+}
+
+LogicalResult writeStatic(ModuleOp module, const std::string &prefix, StaticPlatform platform,
+                          const CompileOptions &options) {
+  std::vector<ajour_cpu_level> levels;
+  std::vector<LevelCode> codes;
+  std::vector<OwningOpRef<ModuleOp>> modules;
+  if (failed(lowerLevels(module, options, levels, codes, modules)))
+    return failure();
+  CpuEmitOptions emit;
+  emit.optimization = options.optimization;
+  emit.platform = platform == StaticPlatform::IOS       ? CpuPlatform::IOS
+                  : platform == StaticPlatform::Android ? CpuPlatform::Android
+                                                        : CpuPlatform::Linux;
+  std::vector<StaticLevel> parts;
+  for (auto [code, loops] : llvm::zip_equal(codes, modules))
+    if (!code.dispatches.empty())
+      parts.push_back({*loops, code.level});
+  if (parts.empty())
+    return emitError(module.getLoc()) << "the model computes nothing: there is no code to write";
+  report(options, "generating code", 0, 1);
+  FailureOr<StaticObject> object = emitStaticObject(parts, staticTableName(prefix), emit);
+  if (failed(object))
+    return failure();
+  for (LevelCode &code : codes)
+    code.identity = object->identity;
+  report(options, "writing", 0, 1);
+  std::string paths[] = {prefix + ".ajour", prefix + ".o", prefix + ".h"};
+  if (succeeded(writeCodes(module, paths[0], codes)) &&
+      succeeded(writeBytes(module, paths[1], StringRef(object->object.data(), object->object.size()))) &&
+      succeeded(writeBytes(module, paths[2], staticHeader(prefix)))) {
+    report(options, "writing", 1, 1);
+    return success();
+  }
+  for (const std::string &path : paths)
+    llvm::sys::fs::remove(path);
+  return failure();
 }
 
 FailureOr<std::string> emitAssembly(ModuleOp module, ajour_cpu_level level, const CompileOptions &options) {
@@ -173,6 +267,18 @@ LogicalResult compileModule(ModuleOp module, const std::string &outputPath, cons
   if (failed(simplify(module, stages)) || failed(lowerToExec(module)))
     return failure();
   return writeModule(module, outputPath, options);
+}
+
+LogicalResult compileStatic(MLIRContext *context, const std::string &modelPath, const std::string &prefix,
+                            StaticPlatform platform, const CompileOptions &options) {
+  OwningOpRef<ModuleOp> module = importModel(context, modelPath, options.import);
+  if (!module)
+    return failure();
+  report(options, "simplifying", 0, 1);
+  int stages = options.optimization == 0 ? 0 : options.simplifyStages;
+  if (failed(simplify(*module, stages)) || failed(lowerToExec(*module)))
+    return failure();
+  return writeStatic(*module, prefix, platform, options);
 }
 
 LogicalResult compileModel(MLIRContext *context, const std::string &modelPath, const std::string &outputPath,

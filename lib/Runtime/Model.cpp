@@ -185,20 +185,75 @@ static ajour_status_code loadExecutable(ajour_model &model, uint32_t index) {
   return AJOUR_OK;
 }
 
-static ajour_status_code loadCode(ajour_model &model) {
+static bool isLinkedIn(const artifact::Executable &executable) {
+  return executable.segment() == AJOUR_STATIC_CODE_SEGMENT;
+}
+
+/// Whether the application's table belongs to an executable of this artifact.
+static ajour_status_code checkStaticCode(const ajour_model &model, const artifact::Executable &executable,
+                                         const ajour_static_code *code) {
+  if (!code)
+    return fail(AJOUR_INVALID_ARGUMENT,
+                "%s: its code is in an object file for the application; give the table in the option static_code", model.name);
+  if (code->version != AJOUR_STATIC_CODE_VERSION)
+    return fail(AJOUR_VERSION, "%s: static_code has version %u, expected %u", model.name, code->version,
+                AJOUR_STATIC_CODE_VERSION);
+  if (code->arch != model.program->arch() || code->identity != executable.identity())
+    return fail(AJOUR_INVALID_ARGUMENT,
+                "%s: static_code is of another compilation (%016llx, expected %016llx); link the object file that was "
+                "written with the artifact",
+                model.name, (Number)code->identity, (Number)executable.identity());
+  return AJOUR_OK;
+}
+
+static ajour_dispatch_fn findStaticFunction(const ajour_static_code &code, uint32_t level, const char *symbol) {
+  for (uint64_t i = 0; i < code.count; ++i)
+    if (code.functions[i].level == level && std::strcmp(code.functions[i].symbol, symbol) == 0)
+      return code.functions[i].function;
+  return nullptr;
+}
+
+/// The function of a dispatch's variant; loads its executable when it is the first one of it.
+static ajour_status_code findCode(ajour_model &model, const ajour_static_code *staticCode, LoadedDispatch &dispatch) {
+  uint32_t index = dispatch.variant->executable();
+  const artifact::Executable &executable = *model.program->executables()->Get(index);
+  const char *symbol = textOf(dispatch.variant->symbol());
+  if (isLinkedIn(executable)) {
+    TRY(checkStaticCode(model, executable, staticCode));
+    dispatch.fn = findStaticFunction(*staticCode, executable.level(), symbol);
+  } else {
+    if (staticCode)
+      return fail(AJOUR_INVALID_ARGUMENT, "%s: static_code is given, but the artifact carries its own code", model.name);
+    if (!model.images[index])
+      TRY(loadExecutable(model, index));
+    dispatch.fn = reinterpret_cast<ajour_dispatch_fn>(model.images[index]->findFunction(symbol));
+  }
+  if (!dispatch.fn)
+    return fail(AJOUR_BAD_FILE, "%s: dispatch '%.100s': the code has no function '%.100s'", model.name,
+                textOf(dispatch.description->name()), symbol);
+  return AJOUR_OK;
+}
+
+static ajour_status_code loadCode(ajour_model &model, const ajour_static_code *staticCode) {
   if (!model.images.reset(sizeOf(model.program->executables())))
     return noMemory(model, "code");
-  for (LoadedDispatch &dispatch : model.dispatches) {
-    uint32_t executable = dispatch.variant->executable();
-    if (!model.images[executable])
-      TRY(loadExecutable(model, executable));
-    void *function = model.images[executable]->findFunction(textOf(dispatch.variant->symbol()));
-    if (!function)
-      return fail(AJOUR_BAD_FILE, "%s: dispatch '%.100s': the code has no function '%.100s'", model.name,
-                  textOf(dispatch.description->name()), textOf(dispatch.variant->symbol()));
-    dispatch.fn = reinterpret_cast<ajour_dispatch_fn>(function);
-  }
+  for (LoadedDispatch &dispatch : model.dispatches)
+    TRY(findCode(model, staticCode, dispatch));
   return AJOUR_OK;
+}
+
+/// Bytes of the segments whose code the chosen variants use.
+static uint64_t executableBytes(const ajour_model &model) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < sizeOf(model.program->executables()); ++i) {
+    const artifact::Executable &executable = *model.program->executables()->Get(i);
+    bool used = false;
+    for (const LoadedDispatch &dispatch : model.dispatches)
+      used |= dispatch.variant->executable() == i;
+    if (used && !isLinkedIn(executable))
+      bytes += model.description->segments()->Get(executable.segment())->size();
+  }
+  return bytes;
 }
 
 /// Checks what depends on the values of symbols at their upper bounds, when there are such.
@@ -226,14 +281,7 @@ ajour_status_code loadModel(ajour_model &model, const ajour_load_options &option
   TRY(findResults(model));
   TRY(checkBounds(model));
   TRY(checkWeights(model, false));
-  uint64_t executableBytes = 0;
-  for (uint32_t i = 0; i < sizeOf(model.program->executables()); ++i)
-    for (const LoadedDispatch &dispatch : model.dispatches)
-      if (dispatch.variant->executable() == i) {
-        executableBytes += model.description->segments()->Get(model.program->executables()->Get(i)->segment())->size();
-        break;
-      }
-  uint64_t total = model.weightBytes + executableBytes + model.header.description_size;
+  uint64_t total = model.weightBytes + executableBytes(model) + model.header.description_size;
   if (options.memory_budget != 0 && total > options.memory_budget)
     return fail(AJOUR_OUT_OF_MEMORY, "%s: needs %llu bytes for weights, code and description; the budget is %llu",
                 model.name, (Number)total, (Number)options.memory_budget);
@@ -241,7 +289,7 @@ ajour_status_code loadModel(ajour_model &model, const ajour_load_options &option
     model.weightBytes = 0;
     TRY(checkWeights(model, true));
   }
-  TRY(loadCode(model));
+  TRY(loadCode(model, options.static_code));
   model.source.closeDescriptor();
   return AJOUR_OK;
 }

@@ -225,12 +225,25 @@ TEST(CpuTarget, MemoryOperationsAreNotCalled) {
 TEST(CpuTarget, StaticObjectsOfPhones) {
   Session session;
   auto module = session.parse(addModule);
-  auto ios = emitStaticObject(*module, AJOUR_LEVEL_neon, CpuPlatform::IOS);
+  CpuEmitOptions options;
+  options.platform = CpuPlatform::IOS;
+  StaticLevel neon = {*module, AJOUR_LEVEL_neon}, dotprod = {*module, AJOUR_LEVEL_dotprod}, avx2 = {*module, AJOUR_LEVEL_avx2};
+  auto ios = emitStaticObject({neon, dotprod}, "net_code", options);
   ASSERT_TRUE(succeeded(ios)) << session.takeErrors();
-  EXPECT_EQ(std::string(ios->data(), 4), "\xcf\xfa\xed\xfe");
-  auto android = emitStaticObject(*module, AJOUR_LEVEL_dotprod, CpuPlatform::Android);
+  EXPECT_EQ(std::string(ios->object.data(), 4), "\xcf\xfa\xed\xfe");
+  options.platform = CpuPlatform::Android;
+  auto android = emitStaticObject({neon, dotprod}, "net_code", options);
   ASSERT_TRUE(succeeded(android)) << session.takeErrors();
-  EXPECT_EQ(std::string(android->data(), 4), "\x7f" "ELF");
+  EXPECT_EQ(std::string(android->object.data(), 4), "\x7f" "ELF");
+  auto one = emitStaticObject({dotprod}, "net_code", options);
+  ASSERT_TRUE(succeeded(one)) << session.takeErrors();
+  EXPECT_NE(one->identity, android->identity);
+  EXPECT_EQ(emitStaticObject({dotprod}, "net_code", options)->object, one->object);
+  EXPECT_TRUE(failed(emitStaticObject({avx2, neon}, "net_code", options)));
+  EXPECT_NE(session.takeErrors().find("a static object is for one architecture"), std::string::npos);
+  options.platform = CpuPlatform::IOS;
+  EXPECT_TRUE(failed(emitStaticObject({avx2}, "net_code", options)));
+  EXPECT_NE(session.takeErrors().find("for iOS only objects of an aarch64 level can be made"), std::string::npos);
 }
 
 TEST(CpuTarget, ThreadsShareAContext) {

@@ -7,8 +7,10 @@
 
 #include "mlir/IR/MLIRContext.h"
 
+#include <filesystem>
 #include <iostream>
 #include <memory>
+#include <set>
 #include <sstream>
 
 namespace ajour::tools {
@@ -54,14 +56,55 @@ std::string emitText(mlir::MLIRContext *context, const CompileCommand &arguments
   return text;
 }
 
+/// --output without an extension, or the model's name in that directory.
+std::string staticPrefix(const CompileCommand &arguments) {
+  const std::string &output = arguments.output;
+  if (output.back() != '/' && !std::filesystem::is_directory(output))
+    return output;
+  std::string stem = baseName(arguments.model);
+  return output + (output.back() == '/' ? "" : "/") + stem.substr(0, stem.rfind('.'));
+}
+
+StaticPlatform staticPlatform(const CompileCommand &arguments) {
+  if (arguments.targets.empty())
+    return StaticPlatform::Linux;
+  const std::string &target = arguments.targets[0];
+  return target == "arm64-ios"         ? StaticPlatform::IOS
+         : target == "aarch64-android" ? StaticPlatform::Android
+                                       : StaticPlatform::Linux;
+}
+
+/// What --emit, --target and --cpu ask for together.
+void checkArguments(const CompileCommand &arguments, const CompileOptions &options) {
+  if (arguments.output.empty())
+    throw CLI::ValidationError("--output", "is empty, expected a file");
+  bool isStatic = arguments.emit == "static";
+  for (const std::string &target : arguments.targets)
+    if (target == "arm64-ios" && !isStatic)
+      throw CLI::ValidationError("--target", "arm64-ios loads no code from files; give --emit static");
+  if (!isStatic)
+    return;
+  if (arguments.targets.size() > 1)
+    throw CLI::ValidationError("--target", "--emit static makes code for one target, not " +
+                                               std::to_string(arguments.targets.size()));
+  std::set<ajour_arch> archs;
+  for (ajour_cpu_level level : options.levels)
+    archs.insert(lookupCpuLevel(level)->arch);
+  if (archs.size() > 1 || (staticPlatform(arguments) == StaticPlatform::IOS && archs.count(AJOUR_ARCH_X86_64)))
+    throw CLI::ValidationError("--cpu", "--emit static makes code for the levels of one architecture, that of --target");
+}
+
 void runCompile(const CompileCommand &arguments) {
   CompileOptions options = optionsOf(arguments);
+  checkArguments(arguments, options);
   Progress progress;
   attachProgress(options, progress);
   auto context = makeContext();
   DiagnosticCollector diagnostics(context.get(), arguments.model);
   bool done = true;
-  if (arguments.emit == "artifact") {
+  if (arguments.emit == "static") {
+    done = mlir::succeeded(compileStatic(context.get(), arguments.model, staticPrefix(arguments), staticPlatform(arguments), options));
+  } else if (arguments.emit == "artifact") {
     done = mlir::succeeded(compileModel(context.get(), arguments.model, arguments.output, options));
   } else {
     std::string text = emitText(context.get(), arguments, options);
@@ -73,7 +116,7 @@ void runCompile(const CompileCommand &arguments) {
   for (const std::string &note : diagnostics.notes())
     std::cerr << note << "\n";
   if (!done)
-    throw ToolError(diagnostics.text());
+    throw DiagnosedError(diagnostics.text());
 }
 
 } // namespace
@@ -95,9 +138,9 @@ void registerCompileCommand(CLI::App &app) {
   CLI::App *command = app.add_subcommand("compile", "Make an artifact from a model (ONNX or TFLite)");
   addImportOptions(*command, *arguments);
   addCodeOptions(*command, *arguments);
-  command->add_option("-o,--output", arguments->output, "File to write")->required();
-  command->add_option("--emit", arguments->emit, "artifact; nn, mlir (dispatches) or asm as text")
-      ->check(CLI::IsMember({"artifact", "nn", "mlir", "asm"}));
+  command->add_option("-o,--output", arguments->output, "File to write; with --emit static a prefix, or a directory")->required();
+  command->add_option("--emit", arguments->emit, "artifact; static (object file, header and artifact for linking); nn, mlir (dispatches) or asm as text")
+      ->check(CLI::IsMember({"artifact", "static", "nn", "mlir", "asm"}));
   command->callback([arguments] { runCompile(*arguments); });
 }
 

@@ -107,9 +107,9 @@ void addImportOptions(CLI::App &command, CompileArguments &arguments) {
 }
 
 void addCodeOptions(CLI::App &command, CompileArguments &arguments) {
-  command.add_option("--target", arguments.targets, "host, x86-64, aarch64-linux or aarch64-android; several separated by commas")
+  command.add_option("--target", arguments.targets, "host, x86-64, aarch64-linux, aarch64-android or (static) arm64-ios; several separated by commas")
       ->delimiter(',')
-      ->check(CLI::IsMember({"host", "x86-64", "aarch64-linux", "aarch64-android"}));
+      ->check(CLI::IsMember({"host", "x86-64", "aarch64-linux", "aarch64-android", "arm64-ios"}));
   std::vector<std::string> names;
   for (const CpuLevelInfo &info : cpuLevels())
     names.push_back(info.name);

@@ -41,12 +41,27 @@ mlir::LogicalResult lowerToExec(mlir::ModuleOp module);
 /// Makes code and weights for every level and writes the artifact. `module` has been through lowerToExec.
 mlir::LogicalResult writeModule(mlir::ModuleOp module, const std::string &path, const CompileOptions &options);
 
+/// Systems that static code is made for.
+enum class StaticPlatform { Linux, Android, IOS };
+
+/// Makes what an application links: PREFIX.o with the code of all levels of one architecture, PREFIX.h, which declares its table, and the
+/// artifact PREFIX.ajour without code. The table is called staticTableName(prefix). On failure there is none of the files.
+mlir::LogicalResult writeStatic(mlir::ModuleOp module, const std::string &prefix, StaticPlatform platform,
+                                const CompileOptions &options);
+
+/// NAME_code, where NAME is the last part of a path as a C identifier.
+std::string staticTableName(const std::string &prefix);
+
 /// Assembly of the dispatches for one level.
 mlir::FailureOr<std::string> emitAssembly(mlir::ModuleOp module, ajour_cpu_level level, const CompileOptions &options);
 
 /// All of the above. On failure there is no file at `outputPath`, and the context has had the diagnostics.
 mlir::LogicalResult compileModel(mlir::MLIRContext *context, const std::string &modelPath,
                                  const std::string &outputPath, const CompileOptions &options);
+
+/// The same with the files of writeStatic.
+mlir::LogicalResult compileStatic(mlir::MLIRContext *context, const std::string &modelPath, const std::string &prefix,
+                                  StaticPlatform platform, const CompileOptions &options);
 
 /// The same from an imported module, which is consumed.
 mlir::LogicalResult compileModule(mlir::ModuleOp module, const std::string &outputPath,

@@ -74,10 +74,24 @@ void prepareCpuTarget(mlir::MLIRContext &context);
 /// is made in a context of its own for each call; links by lld take turns.
 mlir::FailureOr<CpuCode> emitCpuCode(mlir::ModuleOp module, ajour_cpu_level level, const CpuEmitOptions &options = {});
 
-/// The object alone, for linking into an application: arm64-apple-ios15.0, aarch64-linux-android30 or
-/// Linux of the level's architecture.
-mlir::FailureOr<std::vector<char>> emitStaticObject(mlir::ModuleOp module, ajour_cpu_level level,
-                                                    CpuPlatform platform);
+/// Dispatch functions for one CPU level.
+struct StaticLevel {
+  mlir::ModuleOp module;
+  ajour_cpu_level level;
+};
+
+struct StaticObject {
+  /// Relocatable object: ELF, or Mach-O for iOS (arm64-apple-ios15.0).
+  std::vector<char> object;
+  /// ajour_static_code::identity: differs where the code differs.
+  uint64_t identity = 0;
+};
+
+/// One object for linking into an application, with the code of several levels of one architecture, lowest first. It defines one symbol,
+/// `tableName`: an ajour_static_code that lists every public function of each module by its name there. Otherwise as
+/// emitCpuCode; of the options, those about shared objects and assembly have no effect.
+mlir::FailureOr<StaticObject> emitStaticObject(llvm::ArrayRef<StaticLevel> levels, llvm::StringRef tableName,
+                                               const CpuEmitOptions &options = {});
 
 } // namespace ajour
 

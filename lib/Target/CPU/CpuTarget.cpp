@@ -3,6 +3,9 @@
 
 #include "Codegen.h"
 
+#include "ajour/ABI/ArtifactHeader.h"
+#include "ajour/ABI/StaticCode.h"
+
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -20,11 +23,14 @@
 #include "mlir/Target/LLVMIR/Export.h"
 
 #include "llvm/ADT/SmallVectorExtras.h"
+#include "llvm/IR/Constants.h"
 #include "llvm/IR/DiagnosticHandler.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
+#include "llvm/IR/GlobalVariable.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Verifier.h"
+#include "llvm/Linker/Linker.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -157,6 +163,21 @@ struct ErrorCollector : llvm::DiagnosticHandler {
   }
 };
 
+/// The code of one level on its way into a static object.
+struct StaticPart {
+  const CpuLevelInfo *level;
+  llvm::StringSet<> dispatches;
+  std::unique_ptr<llvm::TargetMachine> machine;
+  std::unique_ptr<llvm::Module> module;
+};
+
+/// A dispatch function of a static object.
+struct StaticRow {
+  std::string symbol;
+  const CpuLevelInfo *level;
+  std::string linkName;
+};
+
 /// One run of LLVM. Lives on the heap: after a crash inside LLVM it is left alone, for its destructors
 /// cannot be trusted.
 struct LLVMRun {
@@ -164,6 +185,8 @@ struct LLVMRun {
   llvm::LLVMContext context;
   std::unique_ptr<llvm::TargetMachine> machine;
   std::unique_ptr<llvm::Module> module;
+  std::vector<StaticPart> parts;
+  std::vector<StaticRow> rows;
   llvm::Error error = llvm::Error::success();
   llvm::SmallVector<char, 0> object, assembly;
 
@@ -175,16 +198,16 @@ struct LLVMRun {
 };
 } // namespace
 
-static llvm::Error createMachine(LLVMRun &run, const CpuLevelInfo &level, const CpuEmitOptions &options) {
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> createMachine(const CpuLevelInfo &level,
+                                                                          const CpuEmitOptions &options) {
   llvm::Triple triple = tripleOf(level, options.platform);
   std::string text;
   const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, text);
   if (!target)
     return llvm::createStringError("LLVM has no target for " + triple.str() + ": " + text);
-  run.machine.reset(target->createTargetMachine(triple, level.cpu, level.features, llvm::TargetOptions(),
-                                                llvm::Reloc::PIC_, llvm::CodeModel::Small,
-                                                codegenLevel(options.optimization)));
-  return llvm::Error::success();
+  return std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(triple, level.cpu, level.features, llvm::TargetOptions(), llvm::Reloc::PIC_,
+                                  llvm::CodeModel::Small, codegenLevel(options.optimization)));
 }
 
 static llvm::Error generate(LLVMRun &run, llvm::CodeGenFileType type, llvm::SmallVectorImpl<char> &out) {
@@ -201,11 +224,11 @@ static llvm::Error generate(LLVMRun &run, llvm::CodeGenFileType type, llvm::Smal
   return llvm::Error::success();
 }
 
-static llvm::Error runLLVM(LLVMRun &run, const CpuLevelInfo &level, const CpuEmitOptions &options,
-                           const llvm::StringSet<> &dispatches) {
-  llvm::Module &module = *run.module;
-  module.setTargetTriple(run.machine->getTargetTriple());
-  module.setDataLayout(run.machine->createDataLayout());
+/// Links the kernels in and optimises.
+static llvm::Error prepareModule(llvm::Module &module, llvm::TargetMachine &machine, const CpuLevelInfo &level,
+                                 unsigned optimization, const llvm::StringSet<> &dispatches) {
+  module.setTargetTriple(machine.getTargetTriple());
+  module.setDataLayout(machine.createDataLayout());
   for (llvm::Function &function : module) {
     if (function.isDeclaration())
       continue;
@@ -213,30 +236,37 @@ static llvm::Error runLLVM(LLVMRun &run, const CpuLevelInfo &level, const CpuEmi
     if (!dispatches.contains(function.getName()))
       function.setLinkage(llvm::GlobalValue::InternalLinkage);
   }
-  llvm::Expected<std::vector<std::string>> kernels = linkKernels(module, level, *run.machine);
+  llvm::Expected<std::vector<std::string>> kernels = linkKernels(module, level, machine);
   if (!kernels)
     return kernels.takeError();
   std::string text;
   llvm::raw_string_ostream stream(text);
   if (llvm::verifyModule(module, &stream))
     return llvm::createStringError("the generated LLVM IR is not valid: " + text);
-  optimizeModule(module, *run.machine, options.optimization);
+  optimizeModule(module, machine, optimization);
   for (const std::string &name : *kernels)
     if (llvm::Function *kernel = module.getFunction(name); kernel && !kernel->use_empty())
       return llvm::createStringError("kernel '" + name + "' was not inlined into its caller");
+  return llvm::Error::success();
+}
+
+static llvm::Error runLLVM(LLVMRun &run, const CpuLevelInfo &level, const CpuEmitOptions &options,
+                           const llvm::StringSet<> &dispatches) {
+  if (llvm::Error error = prepareModule(*run.module, *run.machine, level, options.optimization, dispatches))
+    return error;
   if (options.wantAssembly)
     if (llvm::Error error = generate(run, llvm::CodeGenFileType::AssemblyFile, run.assembly))
       return error;
   return generate(run, llvm::CodeGenFileType::ObjectFile, run.object);
 }
 
-/// Optimises and emits; anything that goes wrong inside LLVM becomes an error.
+/// Does LLVM's part of the work; anything that goes wrong inside LLVM becomes an error.
 static llvm::Error runProtected(std::unique_ptr<LLVMRun> &run, const CpuLevelInfo &level,
-                                const CpuEmitOptions &options, const llvm::StringSet<> &dispatches) {
+                                llvm::function_ref<llvm::Error(LLVMRun &)> work) {
   fatalErrorText.clear();
   llvm::CrashRecoveryContext recovery;
   LLVMRun *state = run.get();
-  if (!recovery.RunSafely([&] { state->error = runLLVM(*state, level, options, dispatches); })) {
+  if (!recovery.RunSafely([&] { state->error = work(*state); })) {
     run.release();
     return llvm::createStringError("LLVM failed for level '" + llvm::Twine(level.name) +
                                    "': " + (fatalErrorText.empty() ? "crash" : fatalErrorText));
@@ -249,6 +279,23 @@ static llvm::Error runProtected(std::unique_ptr<LLVMRun> &run, const CpuLevelInf
   return llvm::Error::success();
 }
 
+/// LLVM IR of a module of dispatches, and their names; null after a diagnostic.
+static std::unique_ptr<llvm::Module> translate(ModuleOp module, const CpuEmitOptions &options, llvm::LLVMContext &context,
+                                               llvm::StringSet<> &dispatches) {
+  if (failed(checkDispatches(module)))
+    return nullptr;
+  for (auto function : module.getOps<FunctionOpInterface>())
+    if (!function.isExternal() && function.isPublic())
+      dispatches.insert(function.getName());
+  OwningOpRef<ModuleOp> lowered(module.clone());
+  if (failed(lowerToLLVMDialect(*lowered, options.contract)))
+    return nullptr;
+  std::unique_ptr<llvm::Module> translated = translateModuleToLLVMIR(*lowered, context);
+  if (!translated)
+    module.emitError("translation to LLVM IR failed");
+  return translated;
+}
+
 FailureOr<CpuCode> emitCpuCode(ModuleOp module, ajour_cpu_level level, const CpuEmitOptions &options) {
   prepareCpuTarget(*module.getContext());
   const CpuLevelInfo *info = lookupCpuLevel(level);
@@ -256,23 +303,17 @@ FailureOr<CpuCode> emitCpuCode(ModuleOp module, ajour_cpu_level level, const Cpu
     return module.emitError() << "CPU level " << unsigned(level) << " is not known";
   if (options.platform == CpuPlatform::IOS && (options.wantSharedObject || info->arch != AJOUR_ARCH_AARCH64))
     return module.emitError("for iOS only objects of an aarch64 level can be made");
-  if (failed(checkDispatches(module)))
-    return failure();
-  llvm::StringSet<> dispatches;
-  for (auto function : module.getOps<FunctionOpInterface>())
-    if (!function.isExternal() && function.isPublic())
-      dispatches.insert(function.getName());
-
-  OwningOpRef<ModuleOp> lowered(module.clone());
-  if (failed(lowerToLLVMDialect(*lowered, options.contract)))
-    return failure();
   auto run = std::make_unique<LLVMRun>();
-  run->module = translateModuleToLLVMIR(*lowered, run->context);
+  llvm::StringSet<> dispatches;
+  run->module = translate(module, options, run->context, dispatches);
   if (!run->module)
-    return module.emitError("translation to LLVM IR failed");
-  if (llvm::Error error = createMachine(*run, *info, options))
-    return module.emitError(llvm::toString(std::move(error)));
-  if (llvm::Error error = runProtected(run, *info, options, dispatches))
+    return failure();
+  auto machine = createMachine(*info, options);
+  if (!machine)
+    return module.emitError(llvm::toString(machine.takeError()));
+  run->machine = std::move(*machine);
+  if (llvm::Error error =
+          runProtected(run, *info, [&](LLVMRun &state) { return runLLVM(state, *info, options, dispatches); }))
     return module.emitError(llvm::toString(std::move(error)));
 
   CpuCode code;
@@ -287,14 +328,101 @@ FailureOr<CpuCode> emitCpuCode(ModuleOp module, ajour_cpu_level level, const Cpu
   return code;
 }
 
-FailureOr<std::vector<char>> emitStaticObject(ModuleOp module, ajour_cpu_level level, CpuPlatform platform) {
-  CpuEmitOptions options;
-  options.platform = platform;
-  options.wantSharedObject = false;
-  FailureOr<CpuCode> code = emitCpuCode(module, level, options);
-  if (failed(code))
-    return failure();
-  return std::move(code->object);
+/// Links the prepared parts into run.module. Names of different levels must not meet; each function keeps the target attributes of
+/// its level.
+static llvm::Error mergeParts(LLVMRun &run, const CpuEmitOptions &options) {
+  run.module = std::make_unique<llvm::Module>("static", run.context);
+  run.module->setTargetTriple(run.machine->getTargetTriple());
+  run.module->setDataLayout(run.machine->createDataLayout());
+  for (StaticPart &part : run.parts) {
+    if (llvm::Error error =
+            prepareModule(*part.module, *part.machine, *part.level, options.optimization, part.dispatches))
+      return error;
+    for (llvm::Function &function : *part.module) {
+      if (function.isDeclaration() || !part.dispatches.contains(function.getName()))
+        continue;
+      std::string symbol = function.getName().str();
+      function.setName(llvm::Twine(part.level->name) + "." + symbol);
+      run.rows.push_back({symbol, part.level, function.getName().str()});
+    }
+    if (llvm::Linker::linkModules(*run.module, std::move(part.module)))
+      return llvm::createStringError("the code of level '" + llvm::Twine(part.level->name) + "' cannot be linked to the others");
+  }
+  return llvm::Error::success();
+}
+
+/// Defines the ajour_static_code (ajour/ABI/StaticCode.h).
+static void defineTable(llvm::Module &module, llvm::StringRef name, const std::vector<StaticRow> &rows,
+                        uint64_t identity) {
+  llvm::LLVMContext &context = module.getContext();
+  auto *pointer = llvm::PointerType::getUnqual(context);
+  auto *i32 = llvm::Type::getInt32Ty(context), *i64 = llvm::Type::getInt64Ty(context);
+  auto *rowType = llvm::StructType::get(context, {pointer, i32, i32, pointer});
+  auto define = [&](llvm::Constant *value, llvm::GlobalValue::LinkageTypes linkage, const llvm::Twine &global) {
+    return new llvm::GlobalVariable(module, value->getType(), /*isConstant=*/true, linkage, value, global);
+  };
+  auto local = llvm::GlobalValue::InternalLinkage;
+  std::vector<llvm::Constant *> values;
+  for (const StaticRow &row : rows) {
+    llvm::Function *function = module.getFunction(row.linkName);
+    function->setLinkage(local);
+    llvm::Constant *symbol = define(llvm::ConstantDataArray::getString(context, row.symbol), local, row.linkName + ".name");
+    values.push_back(llvm::ConstantStruct::get(
+        rowType, {symbol, llvm::ConstantInt::get(i32, row.level->level), llvm::ConstantInt::get(i32, 0), function}));
+  }
+  auto *functions = define(llvm::ConstantArray::get(llvm::ArrayType::get(rowType, values.size()), values), local, "functions");
+  auto *codeType = llvm::StructType::get(context, {i32, i32, i64, i64, pointer});
+  define(llvm::ConstantStruct::get(codeType, {llvm::ConstantInt::get(i32, AJOUR_STATIC_CODE_VERSION),
+                                              llvm::ConstantInt::get(i32, rows.front().level->arch),
+                                              llvm::ConstantInt::get(i64, identity),
+                                              llvm::ConstantInt::get(i64, values.size()), functions}),
+         llvm::GlobalValue::ExternalLinkage, name);
+}
+
+FailureOr<StaticObject> emitStaticObject(ArrayRef<StaticLevel> levels, StringRef tableName, const CpuEmitOptions &options) {
+  assert(!levels.empty() && "a static object needs a level");
+  ModuleOp first = levels.front().module;
+  prepareCpuTarget(*first.getContext());
+  auto run = std::make_unique<LLVMRun>();
+  for (const StaticLevel &level : levels) {
+    const CpuLevelInfo *info = lookupCpuLevel(level.level);
+    if (!info)
+      return first.emitError() << "CPU level " << unsigned(level.level) << " is not known";
+    if (options.platform == CpuPlatform::IOS && info->arch != AJOUR_ARCH_AARCH64)
+      return first.emitError("for iOS only objects of an aarch64 level can be made");
+    if (info->arch != lookupCpuLevel(levels.front().level)->arch)
+      return first.emitError("a static object is for one architecture");
+    StaticPart part;
+    part.level = info;
+    part.module = translate(level.module, options, run->context, part.dispatches);
+    if (!part.module)
+      return failure();
+    auto machine = createMachine(*info, options);
+    if (!machine)
+      return first.emitError(llvm::toString(machine.takeError()));
+    part.machine = std::move(*machine);
+    run->parts.push_back(std::move(part));
+  }
+  const CpuLevelInfo &lowest = *run->parts.front().level;
+  auto machine = createMachine(lowest, options);
+  if (!machine)
+    return first.emitError(llvm::toString(machine.takeError()));
+  run->machine = std::move(*machine);
+  StaticObject result;
+  auto work = [&](LLVMRun &state) -> llvm::Error {
+    if (llvm::Error error = mergeParts(state, options))
+      return error;
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    state.module->print(stream, nullptr);
+    result.identity = ajour_checksum(text.data(), text.size());
+    defineTable(*state.module, tableName, state.rows, result.identity);
+    return generate(state, llvm::CodeGenFileType::ObjectFile, state.object);
+  };
+  if (llvm::Error error = runProtected(run, lowest, work))
+    return first.emitError(llvm::toString(std::move(error)));
+  result.object.assign(run->object.begin(), run->object.end());
+  return result;
 }
 
 } // namespace ajour
