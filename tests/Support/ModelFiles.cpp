@@ -1,14 +1,12 @@
 //===- ModelFiles.cpp - trained models and data of the tests --------------------===//
 #include "Support/ModelFiles.h"
 
-#define STB_IMAGE_IMPLEMENTATION
-#define STB_IMAGE_STATIC
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wunused-function"
-#include <stb/stb_image.h>
-#pragma clang diagnostic pop
+#include "ToolSupport/Image.h"
+
 #include <zlib.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -154,17 +152,65 @@ std::vector<Picture> readMnist(const std::string &images, const std::string &lab
   return pictures;
 }
 
+/// A decoded picture; without pixels after a failure.
+static tools::Image decodePicture(const std::string &path, int channels) {
+  try {
+    return tools::decodeImage(tools::readFile(path), channels, path);
+  } catch (const tools::ToolError &error) {
+    ADD_FAILURE() << error.what();
+    return {};
+  }
+}
+
 std::vector<uint8_t> readImage(const std::string &path, int width, int height, int channels) {
-  int fileWidth = 0, fileHeight = 0, found;
-  uint8_t *pixels = stbi_load(path.c_str(), &fileWidth, &fileHeight, &found, channels);
-  EXPECT_NE(pixels, nullptr) << path;
-  std::vector<uint8_t> out;
-  for (int y = 0; pixels && y < height; ++y)
-    for (int x = 0; x < width; ++x) {
-      const uint8_t *from = pixels + (int64_t(y * fileHeight / height) * fileWidth + x * fileWidth / width) * channels;
-      out.insert(out.end(), from, from + channels);
-    }
-  stbi_image_free(pixels);
+  tools::Image image = decodePicture(path, channels);
+  if (image.pixels.empty())
+    return {};
+  image = tools::resizeImage(image, height, width, tools::ResizeMethod::Nearest);
+  return {image.pixels.begin(), image.pixels.end()};
+}
+
+/// Resizes rows of `from` pixels to rows of `to`; `count` rows, the pixels of each `step` bytes apart.
+static void resizeLines(const uint8_t *source, uint8_t *target, int from, int to, int count, int64_t sourceStep,
+                        int64_t sourceLine, int64_t targetStep, int64_t targetLine) {
+  auto kernel = [](double x) {
+    x = std::abs(x);
+    return x < 1 ? (1.5 * x - 2.5) * x * x + 1 : x < 2 ? ((2.5 - .5 * x) * x - 4) * x + 2 : 0;
+  };
+  double scale = double(from) / to, support = std::max(scale, 1.0);
+  for (int i = 0; i < to; ++i) {
+    double center = (i + .5) * scale;
+    int first = std::max(0, int(center - 2 * support)), last = std::min(from - 1, int(center + 2 * support));
+    std::vector<double> weights;
+    double sum = 0;
+    for (int k = first; k <= last; ++k)
+      sum += weights.emplace_back(kernel((k + .5 - center) / support));
+    for (int line = 0; line < count; ++line)
+      for (int c = 0; c < 3; ++c) {
+        double value = 0;
+        for (int k = first; k <= last; ++k)
+          value += weights[k - first] * source[line * sourceLine + k * sourceStep + c];
+        target[line * targetLine + i * targetStep + c] = uint8_t(std::clamp(std::round(value / sum), 0.0, 255.0));
+      }
+  }
+}
+
+std::vector<uint8_t> readImageSmooth(const std::string &path, int width, int height, const std::array<int, 4> &part) {
+  tools::Image image = decodePicture(path, 3);
+  std::vector<uint8_t> decoded(image.pixels.begin(), image.pixels.end());
+  const uint8_t *pixels = decoded.data();
+  int fileWidth = image.width, fileHeight = image.height;
+  std::vector<uint8_t> out(size_t(width) * height * 3);
+  auto [left, top, right, bottom] = part[2] ? part : std::array<int, 4>{0, 0, fileWidth, fileHeight};
+  if (decoded.empty() || right > fileWidth || bottom > fileHeight) {
+    ADD_FAILURE() << path << ": not a picture of " << right << " by " << bottom;
+  } else {
+    int rows = bottom - top;
+    std::vector<uint8_t> narrow(size_t(width) * rows * 3);
+    resizeLines(pixels + (int64_t(top) * fileWidth + left) * 3, narrow.data(), right - left, width, rows, 3,
+                int64_t(fileWidth) * 3, 3, int64_t(width) * 3);
+    resizeLines(narrow.data(), out.data(), rows, height, width, int64_t(width) * 3, 3, int64_t(width) * 3, 3);
+  }
   return out;
 }
 

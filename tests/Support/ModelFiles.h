@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -47,8 +48,15 @@ struct Picture {
 std::vector<Picture> readCifar(const std::string &path);
 /// Pictures of an IDX pair of files, gzipped.
 std::vector<Picture> readMnist(const std::string &images, const std::string &labels);
-/// A PNG, JPEG or BMP file as RGB (or grey for 1 channel), resized by nearest neighbour.
+/// A PNG, JPEG or BMP file as RGB (or grey for 1 channel), resized by nearest neighbour as the
+/// programs do it.
 std::vector<uint8_t> readImage(const std::string &path, int width, int height, int channels = 3);
+
+/// A part of a picture file as RGB, resized by cubic interpolation (a = -1/2) whose kernel grows with the reduction,
+/// rounded after each direction: what imaging libraries do by default. `part` is left, top, right, bottom in pixels
+/// (right 0: the whole picture).
+std::vector<uint8_t> readImageSmooth(const std::string &path, int width, int height,
+                                     const std::array<int, 4> &part = {});
 
 /// A tensor from elements.
 template <typename T> HostTensor makeTensor(uint32_t type, std::vector<int64_t> shape, const std::vector<T> &elements) {
