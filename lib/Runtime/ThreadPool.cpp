@@ -24,6 +24,8 @@ int64_t ThreadPool::chunkSize(int64_t work, uint32_t threads) {
 }
 
 bool ThreadPool::start(uint32_t threads) {
+  if (threads > maxRanges)
+    threads = maxRanges;
   if (threads <= 1)
     return true;
   if (!workers.reset(threads - 1))
@@ -100,12 +102,16 @@ void ThreadPool::workerLoop(uint32_t index) {
 }
 
 void ThreadPool::claimChunks(uint32_t thread) {
-  while (!jobCancelled->load(std::memory_order_relaxed)) {
-    int64_t begin = next.fetch_add(jobChunk, std::memory_order_relaxed);
-    if (begin >= jobEnd)
-      return;
-    int64_t end = jobEnd - begin < jobChunk ? jobEnd : begin + jobChunk;
-    jobFn(jobContext, thread, begin, end);
+  uint32_t count = threadCount();
+  for (uint32_t i = 0; i < count; ++i) {
+    Range &range = ranges[(thread + i) % count];
+    while (!jobCancelled->load(std::memory_order_relaxed)) {
+      int64_t begin = range.next.fetch_add(jobChunk, std::memory_order_relaxed);
+      if (begin >= range.end)
+        break;
+      int64_t end = range.end - begin < jobChunk ? range.end : begin + jobChunk;
+      jobFn(jobContext, thread, begin, end);
+    }
   }
 }
 
@@ -129,9 +135,14 @@ void ThreadPool::run(int64_t work, WorkFn fn, void *context, const std::atomic<b
   jobFn = fn;
   jobContext = context;
   jobCancelled = &cancelled;
-  jobEnd = work;
-  jobChunk = chunkSize(work, threadCount());
-  next.store(0, std::memory_order_relaxed);
+  uint32_t count = threadCount();
+  jobChunk = chunkSize(work, count);
+  int64_t share = work / count, rest = work % count, start = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    ranges[i].next.store(start, std::memory_order_relaxed);
+    start += share + (i < rest ? 1 : 0);
+    ranges[i].end = start;
+  }
   if (work == 1 || startedWorkers == 0) {
     claimChunks(0);
     return;

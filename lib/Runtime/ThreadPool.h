@@ -12,9 +12,10 @@ namespace ajour::runtime {
 /// Processes items [begin, end) on the thread number `thread` (0 is the caller).
 using WorkFn = void (*)(void *context, uint32_t thread, int64_t begin, int64_t end);
 
-/// The caller and its workers claim chunks of items from a counter until none is left, so that a slow
-/// core delays nobody by more than its chunk. A worker that has not woken up when the items run out is
-/// not waited for. Not copyable or movable: workers point to it.
+/// Each thread has a range of the items, the same share of every dispatch, so that it finds in its own cache what it
+/// wrote there in the dispatch before. It claims chunks of its range, then of the others' until none is left,
+/// so that a slow core delays nobody by more than its chunk. A worker that has not woken up when the items
+/// run out is not waited for. Not copyable or movable: workers point to it.
 class ThreadPool {
 public:
   ThreadPool() = default;
@@ -46,6 +47,12 @@ private:
     pthread_t thread;
   };
 
+  /// What is left of one thread's share of the job.
+  struct alignas(64) Range {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
+
   static void *workerMain(void *argument);
   void workerLoop(uint32_t index);
   bool join(uint32_t lastEpoch, uint32_t &epoch);
@@ -57,9 +64,9 @@ private:
   WorkFn jobFn = nullptr;
   void *jobContext = nullptr;
   const std::atomic<bool> *jobCancelled = nullptr;
-  int64_t jobEnd = 0;
   int64_t jobChunk = 1;
-  alignas(64) std::atomic<int64_t> next{0};
+  static constexpr uint32_t maxRanges = 256; ///< the most threads of a session
+  Range ranges[maxRanges];
 
   // Bit 0: the job is open for joining; bits 1 to 31: workers that joined; bits 32 to 63: job number.
   alignas(64) std::atomic<uint64_t> gate{0};
