@@ -22,7 +22,7 @@ constexpr uint64_t identity = 0x1234567890abcdefull;
 /// makeAffine's model with its code in `functions`.
 struct StaticCode : testing::Test {
   StaticCode() : model(makeAffine()) {
-    artifact::ExecutableT &executable = *model.program().executables[0];
+    ajour::artifact::ExecutableT &executable = *model.program().executables[0];
     executable.segment = AJOUR_STATIC_CODE_SEGMENT;
     executable.identity = identity;
     functions[0] = {"test_scale", executable.level, 0, scale};
