@@ -72,7 +72,20 @@ std::string TFLiteBuilder::bytes() const {
   return std::string(reinterpret_cast<const char *>(builder.GetBufferPointer()), builder.GetSize());
 }
 
-Outcome importBytes(const std::string &bytes, const std::vector<HostTensor> &inputs) {
+static bool interpretMain(mlir::ModuleOp module, const std::vector<HostTensor> &inputs,
+                          std::vector<HostTensor> &outputs) {
+  auto results = interpret(module.lookupSymbol<mlir::func::FuncOp>("main"), inputs);
+  if (mlir::succeeded(results))
+    outputs = std::move(*results);
+  return mlir::succeeded(results);
+}
+
+TFLiteExecutor &executor() {
+  static TFLiteExecutor instance = interpretMain;
+  return instance;
+}
+
+static Outcome import(const std::string &bytes, const std::vector<HostTensor> *inputs) {
   namespace fs = std::filesystem;
   fs::path folder = fs::temp_directory_path() / ("ajour-tflite-" + std::to_string(getpid()));
   fs::create_directories(folder);
@@ -86,9 +99,8 @@ Outcome importBytes(const std::string &bytes, const std::vector<HostTensor> &inp
     outcome.imported = bool(module);
     if (module) {
       auto main = module->lookupSymbol<mlir::func::FuncOp>("main");
-      if (main.getNumArguments() == inputs.size())
-        if (auto outputs = interpret(main, inputs); mlir::succeeded(outputs))
-          outcome.outputs = *outputs;
+      if (inputs && main.getNumArguments() == inputs->size())
+        executor()(*module, *inputs, outcome.outputs);
     }
     outcome.errors = diagnostics.text();
     for (const std::string &note : diagnostics.notes())
@@ -97,5 +109,8 @@ Outcome importBytes(const std::string &bytes, const std::vector<HostTensor> &inp
   fs::remove_all(folder);
   return outcome;
 }
+
+Outcome importBytes(const std::string &bytes, const std::vector<HostTensor> &inputs) { return import(bytes, &inputs); }
+Outcome importOnly(const std::string &bytes) { return import(bytes, nullptr); }
 
 } // namespace ajour::test

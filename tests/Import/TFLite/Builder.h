@@ -5,6 +5,8 @@
 #include "ajour/Import/TFLite_generated.h"
 #include "ajour/Reference/HostTensor.h"
 
+#include "mlir/IR/BuiltinOps.h"
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -52,9 +54,17 @@ struct Outcome {
   std::string notes;
 };
 
+/// Runs the function `main` of an imported module; false when it cannot.
+using TFLiteExecutor = std::function<bool(mlir::ModuleOp module, const std::vector<HostTensor> &inputs,
+                                          std::vector<HostTensor> &outputs)>;
+/// What imported models are executed with: the reference interpreter, unless a program says otherwise.
+TFLiteExecutor &executor();
+
 /// Writes the bytes to a file "model.tflite" in a folder of this process, imports it, verifies the module and,
-/// if `inputs` are given or main has no arguments, interprets it.
+/// if `inputs` are given or main has no arguments, executes it.
 Outcome importBytes(const std::string &bytes, const std::vector<HostTensor> &inputs = {});
+/// The same without interpreting.
+Outcome importOnly(const std::string &bytes);
 inline Outcome importModel(const TFLiteBuilder &builder, const std::vector<HostTensor> &inputs = {}) {
   return importBytes(builder.bytes(), inputs);
 }
