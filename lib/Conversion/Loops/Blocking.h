@@ -16,6 +16,9 @@ inline int64_t blockBudget(ajour_cpu_level level) { return level >= AJOUR_LEVEL_
 /// Work items that a dispatch should have, so that threads share it evenly; fewer where each item copies.
 inline constexpr int64_t wantedItems = 12, wantedCopyingItems = 6;
 
+/// Bytes of one row tile from which its depth is taken in stretches.
+inline constexpr int64_t deepTileBytes = 72 << 10;
+
 /// How a product is cut into work items: blocks of `tiles` row tiles times groups of panels.
 struct Blocking {
   int64_t tiles = 1, groups = 1;

@@ -184,8 +184,15 @@ void DispatchLowering::lowerGemm(const GemmPlan &plan) {
     // Few rows stay together whatever they weigh: each block reads all weights.
     if (rowTiles <= 4)
       maxTiles = rowTiles;
-    blocking = chooseBlocking(rowTiles, *images, panels, maxTiles, tileBytes, panels * kernel.nr * paddedK * elementSize,
-                              !plan.direct);
+    blocking = chooseBlocking(rowTiles, std::max<int64_t>(*images, 1), panels, maxTiles, tileBytes,
+                              panels * kernel.nr * paddedK * elementSize, !plan.direct);
+  }
+  // Few rows of great depth: a stretch of the depth meets all rows before the next, so that its weights come from far
+  // away only once.
+  int64_t stretches = 1;
+  if (rows && images && !plan.needsRowSums && llvm::divideCeil(*rows, mr) <= 4 && tileBytes > deepTileBytes) {
+    blocking = {int64_t(llvm::divideCeil(*rows, mr)), std::min(panels, plan.direct ? wantedItems : wantedCopyingItems)};
+    stretches = llvm::divideCeil(tileBytes, deepTileBytes);
   }
   int64_t tiles = blocking.tiles, groups = blocking.groups;
   int64_t panelsPerItem = llvm::divideCeil(panels, groups);
@@ -224,6 +231,10 @@ void DispatchLowering::lowerGemm(const GemmPlan &plan) {
     Value firstPanel = e->mul(group, e->i64(panelsPerItem));
     Value lastPanel = e->min(e->i64(panels), e->add(firstPanel, e->i64(panelsPerItem)));
     e->loop(firstPanel, lastPanel, [&](Value panel) {
+      if (stretches > 1) {
+        emitStretches(plan, stretches, *rows, lhs, lda, panel, e->mul(image, rowCount), paddedK);
+        return;
+      }
       e->loop(
           first, last,
           [&](Value row) {
@@ -246,6 +257,31 @@ void DispatchLowering::lowerGemm(const GemmPlan &plan) {
           mr);
     });
   });
+}
+
+/// All row tiles of one panel, a stretch of the depth at a time.
+void DispatchLowering::emitStretches(const GemmPlan &plan, int64_t stretches, int64_t rows, Value lhs, Value lda,
+                                     Value panel, Value firstRow, int64_t paddedK) {
+  const ajour_kernel_row &kernel = *plan.kernel;
+  bool is8 = kernel.lhs != AJOUR_F32;
+  Type type = is8 ? Type(IntegerType::get(context, 8)) : Type(Float32Type::get(context));
+  Type accType = is8 ? Type(IntegerType::get(context, 32)) : Type(Float32Type::get(context));
+  int64_t depth = llvm::alignTo(llvm::divideCeil(paddedK, stretches), kernel.kr);
+  Value weights = e->pointer(operandPointer(OperandSpec::Packed, plan.weightsPack),
+                             e->mul(panel, e->i64(paddedK * kernel.nr)), type);
+  int64_t tiles = llvm::divideCeil(rows, kernel.mr);
+  std::vector<SmallVector<Value>> accs(tiles);
+  for (int64_t from = 0; from < paddedK; from += depth)
+    for (int64_t t = 0; t < tiles; ++t) {
+      accs[t].push_back(e->frameArray(accType, kernel.mr * kernel.nr));
+      Value lhsTile = e->pointer(lhs, e->add(e->mul(lda, e->i64(t * kernel.mr)), e->i64(from)), type);
+      Value rhs = e->pointer(weights, e->i64(from * kernel.nr), type);
+      int64_t count = std::min<int64_t>(kernel.mr, rows - t * kernel.mr);
+      callKernel(kernel.symbol, {lhsTile, lda, rhs, accs[t].back(), e->i64(count), e->i64(std::min(depth, paddedK - from))});
+    }
+  for (int64_t t = 0; t < tiles; ++t)
+    emitTileEpilogue(plan, accs[t], Value(), panel, e->add(firstRow, e->i64(t * kernel.mr)),
+                     e->i64(std::min<int64_t>(kernel.mr, rows - t * kernel.mr)));
 }
 
 void DispatchLowering::emitGemmTile(const GemmPlan &plan, Value lhs, Value lda, Value panel, Value acc, Value rowSums,

@@ -94,6 +94,8 @@ private:
   void callKernel(llvm::StringRef symbol, llvm::ArrayRef<mlir::Value> operands);
   void emitGemmTile(const GemmPlan &plan, mlir::Value lhs, mlir::Value lda, mlir::Value panel, mlir::Value acc,
                     mlir::Value rowSums, mlir::Value firstRow, mlir::Value rows, mlir::Value paddedK);
+  void emitStretches(const GemmPlan &plan, int64_t stretches, int64_t rows, mlir::Value lhs, mlir::Value lda,
+                     mlir::Value panel, mlir::Value firstRow, int64_t paddedK);
   void emitTileEpilogue(const GemmPlan &plan, llvm::ArrayRef<mlir::Value> accs, mlir::Value rowSums, mlir::Value panel,
                         mlir::Value firstRow, mlir::Value rows);
   std::optional<BandPlan> planBand(const GemmPlan &plan);
