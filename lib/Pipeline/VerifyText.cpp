@@ -75,7 +75,10 @@ std::string toText(const VerifyReport &report, size_t rows) {
   std::string text;
   llvm::raw_string_ostream os(text);
   if (const VerifiedValue *output = firstDiffering(report.simplified)) {
-    os << "simplification changes the result: pass " << report.pass << "\n";
+    if (report.roundsOtherwise())
+      os << "note: integer arithmetic rounds some quantised values one step otherwise than floating point\n";
+    else
+      os << "simplification changes the result: pass " << report.pass << "\n";
     if (!report.suspect.nodes.empty())
       printValue(os, "first node that differs", report.suspect);
     printValue(os, "output", *output);

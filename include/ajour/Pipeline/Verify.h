@@ -57,6 +57,7 @@ struct VerifiedValue {
   std::string nodes; ///< the user's nodes, described
   std::string kind, level;
   TensorDifference difference;
+  double step = 0; ///< of a dequantised or quantised value: what one integer step is worth; 0: not quantised
 };
 
 struct VerifyReport {
@@ -71,6 +72,9 @@ struct VerifyReport {
 
   /// Null when everything agrees, else the first dispatch that differs.
   const VerifiedValue *firstDispatch() const;
+  /// The simplified module differs only because integer arithmetic (nn-integer) rounds a quantised value one step
+  /// otherwise than floating point would, which that pass may; later layers can make more of it.
+  bool roundsOtherwise() const;
   bool passed() const;
 };
 
