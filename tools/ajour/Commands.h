@@ -18,6 +18,8 @@ struct CompileArguments {
 
 /// Adds the model and those options to a command.
 void addImportOptions(CLI::App &command, CompileArguments &arguments);
+/// The former without the model.
+void addImportSettings(CLI::App &command, CompileArguments &arguments);
 void addCodeOptions(CLI::App &command, CompileArguments &arguments);
 
 /// The compiler's options. Reads the files of --bind. Throws ToolError.
@@ -28,6 +30,10 @@ void attachProgress(CompileOptions &options, Progress &progress);
 
 void registerCompileCommand(CLI::App &app);
 void registerVerifyCommand(CLI::App &app);
+/// Lets `inspect` read models.
+void addInspectHooks(CommandHooks &hooks);
+/// Adds every command.
+void registerCommands(CLI::App &app);
 
 /// Compiles a model for this machine with default options (for `run MODEL` and `bench MODEL`).
 void compileForHere(const std::string &model, const std::string &artifact);

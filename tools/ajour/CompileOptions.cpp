@@ -98,6 +98,10 @@ void attachProgress(CompileOptions &options, Progress &progress) {
 
 void addImportOptions(CLI::App &command, CompileArguments &arguments) {
   command.add_option("model", arguments.model, "Model file")->required()->type_name("MODEL");
+  addImportSettings(command, arguments);
+}
+
+void addImportSettings(CLI::App &command, CompileArguments &arguments) {
   command.add_option("--dim", arguments.dims, "NAME=SIZE or NAME=MIN..MAX of a symbolic dimension")
       ->check(checkedBy([](const std::string &text) { parseBounds(splitNamed("--dim", text).second); }));
   command.add_option("--bind", arguments.bindings, "NAME=FILE.npy makes an input a constant")

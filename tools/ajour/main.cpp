@@ -6,12 +6,6 @@ int main(int argc, char **argv) {
   using namespace ajour::tools;
   CLI::App app("Compiles models for devices, runs and measures them", "ajour");
   app.set_version_flag("--version", std::string("ajour ") + ajour_version());
-  app.require_subcommand(1);
-  registerCompileCommand(app);
-  registerVerifyCommand(app);
-  CommandHooks hooks;
-  hooks.isModel = isModelFile;
-  hooks.compile = compileForHere;
-  registerRuntimeCommands(app, hooks);
+  registerCommands(app);
   return runProgram(app, argc, argv);
 }

@@ -1,0 +1,17 @@
+//===- Commands.cpp - all commands of ajour -----------------------------------===//
+#include "Commands.h"
+
+namespace ajour::tools {
+
+void registerCommands(CLI::App &app) {
+  app.require_subcommand(1);
+  registerCompileCommand(app);
+  registerVerifyCommand(app);
+  CommandHooks hooks;
+  hooks.isModel = isModelFile;
+  hooks.compile = compileForHere;
+  addInspectHooks(hooks);
+  registerRuntimeCommands(app, hooks);
+}
+
+} // namespace ajour::tools
