@@ -94,6 +94,15 @@ Value Emitter::convert(Value scalar, Type from, Type to) {
 
 Value Emitter::saturate(Value real, Type elementType, int64_t low, int64_t high) {
   Type f = real.getType();
+  constexpr int64_t exactInF32 = int64_t(1) << 24;
+  if (low < -exactInF32 || high > exactInF32) {
+    // An f32 may not hold these limits: they are applied to a wider integer.
+    double bound = std::ldexp(1.0, 40);
+    Value near = arith::MaxNumFOp::create(b, loc, real, constant(f, -bound));
+    near = arith::MinNumFOp::create(b, loc, near, constant(f, bound));
+    Value whole = arith::FPToSIOp::create(b, loc, b.getI64Type(), near);
+    return convert(min(max(whole, i64(low)), i64(high)), b.getI64Type(), elementType);
+  }
   Value clamped = arith::MaxNumFOp::create(b, loc, real, constant(f, double(low)));
   clamped = arith::MinNumFOp::create(b, loc, clamped, constant(f, double(high)));
   Value wide = arith::FPToSIOp::create(b, loc, b.getI32Type(), clamped);
@@ -119,6 +128,9 @@ Value Emitter::floatUnary(UnaryKind kind, Value x, float alpha, float beta) {
   };
   auto greater = [&](Value a, Value d) -> Value {
     return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, a, d);
+  };
+  auto notGreater = [&](Value a, Value d) -> Value {
+    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLE, a, d);
   };
   // log(1 + exp(x)) without overflow.
   auto softplus = [&]() -> Value {
@@ -213,11 +225,11 @@ Value Emitter::floatUnary(UnaryKind kind, Value x, float alpha, float beta) {
     return addF(maxF(x, c(0)), minF(c(0), negative));
   }
   case UnaryKind::thresholded_relu:
-    return select(greater(x, c(alpha)), x, c(0));
+    return select(notGreater(x, c(alpha)), c(0), x); // NaN stays
   case UnaryKind::hard_sigmoid:
     return maxF(c(0), minF(c(1), addF(mulF(c(alpha), x), c(beta))));
   case UnaryKind::shrink:
-    return select(less(x, c(-alpha)), addF(x, c(beta)), select(greater(x, c(alpha)), subF(x, c(beta)), c(0)));
+    return select(less(x, c(-alpha)), addF(x, c(beta)), select(notGreater(x, c(alpha)), c(0), subF(x, c(beta))));
   case UnaryKind::square:
     return mulF(x, x);
   default:
@@ -530,13 +542,10 @@ Value Emitter::computeQuantize(nn::QuantizeOp op, ArrayRef<Value> index) {
   Value scale = convert(perChannel(op.getScales(), channel), b.getF32Type(), f);
   Value zeroPoint = perChannel(op.getZeroPoints(), channel);
   Value q = math::RoundEvenOp::create(b, loc, arith::DivFOp::create(b, loc, x, scale));
-  // NaN becomes the zero point's side of nothing: 0 before the zero point is added.
-  Value isNan = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, q, q);
-  q = select(isNan, constant(f, 0), q);
   q = arith::AddFOp::create(b, loc, q, arith::SIToFPOp::create(b, loc, f, zeroPoint));
   Type type = elementType(op.getResult());
   auto [low, high] = nn::integerRange(type);
-  return saturate(q, type, low, high);
+  return saturate(q, type, low, high); // NaN becomes the lowest value
 }
 
 Value Emitter::computeDequantize(nn::DequantizeOp op, ArrayRef<Value> index) {
@@ -588,7 +597,7 @@ static Value fixedPoint32(Emitter &e, Value x, Value multiplier, Value shift) {
   return e.add(arith::ShRSIOp::create(b, loc, q, right), up);
 }
 
-/// The 64-bit form.
+/// The 64-bit form; the result has 64 bits.
 static Value fixedPoint64(Emitter &e, Value x, Value multiplier, Value shift) {
   OpBuilder &b = e.b;
   Location loc = e.loc;
@@ -598,8 +607,7 @@ static Value fixedPoint64(Emitter &e, Value x, Value multiplier, Value shift) {
   Value s = arith::ExtSIOp::create(b, loc, i64Type, shift);
   Value total = e.sub(e.i64(15), s);
   Value half = arith::ShLIOp::create(b, loc, e.i64(1), e.sub(total, e.i64(1)));
-  Value q = arith::ShRSIOp::create(b, loc, e.add(e.mul(x, m), half), total);
-  return arith::TruncIOp::create(b, loc, b.getI32Type(), q);
+  return arith::ShRSIOp::create(b, loc, e.add(e.mul(x, m), half), total);
 }
 
 Value Emitter::computeRequantize(nn::RequantizeOp op, ArrayRef<Value> index) {
@@ -621,9 +629,14 @@ Value Emitter::computeRequantize(nn::RequantizeOp op, ArrayRef<Value> index) {
   Value multiplier = perChannel(*op.getMultipliers(), channel), shift = perChannel(*op.getShifts(), channel);
   Value q = widthOf(from) == 64 ? fixedPoint64(*this, x, multiplier, shift)
                                 : fixedPoint32(*this, convert(x, from, b.getI32Type()), multiplier, shift);
-  q = add(q, i32(zeroPoint));
-  q = min(max(q, i32(low)), i32(high));
-  return convert(q, b.getI32Type(), to);
+  // Limited before the zero point is added, so that the sum fits 32 bits.
+  low = std::max<int64_t>(low - zeroPoint, std::numeric_limits<int32_t>::min());
+  high = std::min<int64_t>(high - zeroPoint, std::numeric_limits<int32_t>::max());
+  auto limit = [&](int64_t value) { return q.getType().isInteger(64) ? i64(value) : i32(static_cast<int32_t>(value)); };
+  q = min(max(q, limit(low)), limit(high));
+  if (q.getType().isInteger(64))
+    q = arith::TruncIOp::create(b, loc, b.getI32Type(), q);
+  return convert(add(q, i32(zeroPoint)), b.getI32Type(), to);
 }
 
 //===----------------------------------------------------------------------===//

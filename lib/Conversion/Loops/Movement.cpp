@@ -9,9 +9,12 @@ namespace ajour::loops {
 
 Value Emitter::wrapIndex(Value scalar, Type type, Value size) {
   Value i = convert(scalar, type, b.getI64Type());
+  Value last = sub(size, i64(1));
   if (!nn::isUnsigned(type))
     i = select(compare(arith::CmpIPredicate::slt, i, i64(0)), add(i, size), i);
-  return max(i64(0), min(i, sub(size, i64(1))));
+  else if (type.getIntOrFloatBitWidth() == 64) // from 2^63 on
+    i = select(compare(arith::CmpIPredicate::slt, i, i64(0)), last, i);
+  return max(i64(0), min(i, last));
 }
 
 /// The index of a reshape's operand: the same row-major position in another shape. Dimensions that both

@@ -401,6 +401,17 @@ void DispatchLowering::lowerTopK(nn::TopKOp op) {
       index.insert(index.begin() + axis, position);
       return index;
     };
+    // NaN is above every other value.
+    auto precedes = [&](Value x, Value other) -> Value {
+      Value less = op.getSmallest() ? e->compareElements(nn::CompareKind::lt, x, other, element)
+                                    : e->compareElements(nn::CompareKind::gt, x, other, element);
+      if (!isa<FloatType>(element))
+        return less;
+      Value high = op.getSmallest() ? other : x, low = op.getSmallest() ? x : other;
+      Value isNan = arith::CmpFOp::create(e->b, e->loc, arith::CmpFPredicate::UNO, high, high);
+      Value isNumber = arith::CmpFOp::create(e->b, e->loc, arith::CmpFPredicate::ORD, low, low);
+      return e->b.createOrFold<arith::OrIOp>(e->loc, less, e->logicalAnd(isNan, isNumber));
+    };
     e->loop(zero, size, [&](Value iv) { e->storeAt(e->integer(flag, 0), scratch, iv, flag); });
     e->loop(zero, e->i64(op.getK()), [&](Value round) {
       Value none = e->i64(-1);
@@ -410,8 +421,7 @@ void DispatchLowering::lowerTopK(nn::TopKOp op) {
                                Value taken = e->compare(arith::CmpIPredicate::ne, e->loadAt(scratch, iv, flag),
                                                         e->integer(flag, 0));
                                Value isFirst = e->compare(arith::CmpIPredicate::eq, carried[1], none);
-                               Value better = e->compareElements(
-                                   op.getSmallest() ? nn::CompareKind::lt : nn::CompareKind::gt, x, carried[0], element);
+                               Value better = precedes(x, carried[0]);
                                Value wins = e->select(taken, e->integer(e->b.getI1Type(), 0),
                                                       e->b.createOrFold<arith::OrIOp>(e->loc, isFirst, better));
                                return {e->select(wins, x, carried[0]), e->select(wins, iv, carried[1])};

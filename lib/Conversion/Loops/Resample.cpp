@@ -56,19 +56,19 @@ Value Emitter::resizeCoordinate(nn::ResizeOp op, unsigned dim, Value index) {
   Value scale = op.getScales().empty() ? r.div(out, in) : r.of(op.getScales()[dim]);
   Value x = r.ofInt(index), half = r.of(0.5), one = r.of(1), zero = r.of(0);
   Value halfPixel = r.sub(r.div(r.add(x, half), scale), half);
+  // The output length that a given scale asks for may be fractional.
+  auto gaps = [&] { return r.max(r.sub(op.getScales().empty() ? out : r.mul(in, scale), one), one); };
   switch (op.getCoordinateMode()) {
   case CoordinateMode::half_pixel:
     return halfPixel;
   case CoordinateMode::pytorch_half_pixel:
     return select(r.greater(out, one), halfPixel, zero);
-  case CoordinateMode::align_corners: {
-    Value length = r.max(r.sub(out, one), one);
-    return select(r.greater(out, one), r.div(r.mul(x, r.sub(in, one)), length), zero);
-  }
+  case CoordinateMode::align_corners:
+    return select(r.greater(out, one), r.div(r.mul(x, r.sub(in, one)), gaps()), zero);
   case CoordinateMode::asymmetric:
     return r.div(x, scale);
   case CoordinateMode::half_pixel_symmetric: {
-    // The output length that the scale asks for may be fractional; centre what is cut.
+    // Centre what is cut from the length.
     Value adjustment = r.div(out, r.mul(scale, in));
     Value offset = r.mul(r.div(in, r.of(2)), r.sub(one, adjustment));
     return r.add(offset, halfPixel);
@@ -81,7 +81,7 @@ Value Emitter::resizeCoordinate(nn::ResizeOp op, unsigned dim, Value index) {
     double end = op.getRoi().empty() ? 1 : op.getRoi()[rank + dim];
     Value last = r.sub(in, one);
     Value many = r.add(r.mul(r.of(start), last),
-                       r.div(r.mul(x, r.mul(r.of(end - start), last)), r.max(r.sub(out, one), one)));
+                       r.div(r.mul(x, r.mul(r.of(end - start), last)), gaps()));
     return select(r.greater(out, one), many, r.mul(r.of(0.5 * (start + end)), last));
   }
   }
@@ -246,8 +246,8 @@ Value Emitter::computeGridSample(nn::GridSampleOp op, ArrayRef<Value> index) {
     Value isInside = logicalAnd(inRange(y, height), inRange(x, width));
     return select(isInside, pixel, constant(pixel.getType(), 0));
   };
-  // Far-off coordinates are limited so that they fit an integer.
-  auto tame = [&](Value x) { return r.max(r.of(-1e9), r.min(x, r.of(1e9))); };
+  // Far-off coordinates are limited so that they fit an integer; NaN goes to the low side.
+  auto tame = [&](Value x) { return r.min(r.of(1e9), r.max(x, r.of(-1e9))); };
   Value x = tame(coordinate(0, 2)), y = tame(coordinate(1, 1));
   Type real = type.isF64() ? type : Type(b.getF32Type());
   Value result;
