@@ -18,6 +18,7 @@ struct Expectation {
   uint64_t seed = 1;
   int64_t indexBound = 8;   ///< random i32 and i64 inputs lie in [-bound, bound)
   uint32_t threads = 1;
+  bool values = true;       ///< otherwise only that every run ends and gives the right shapes
 };
 
 /// The context of these tests.
