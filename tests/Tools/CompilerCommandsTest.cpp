@@ -1,0 +1,211 @@
+//===- CompilerCommandsTest.cpp - compile and inspect as a user calls them ----===//
+
+#include "Commands.h"
+#include "Import/ONNX/ModelBuilder.h"
+#include "Import/TFLite/Builder.h"
+#include "ToolSupport/Npy.h"
+#include "Tools/TempDirectory.h"
+
+using namespace ajour::tools;
+using ajour::onnx_test::ModelBuilder;
+using testing::internal::CaptureStderr;
+using testing::internal::CaptureStdout;
+using testing::internal::GetCapturedStderr;
+using testing::internal::GetCapturedStdout;
+
+namespace {
+
+struct Outcome {
+  int code;
+  std::string out, err;
+};
+
+/// A directory with net.onnx: y[N,8] = Relu(x[N,4] * w + b), Sigmoid of it, and flags[2] that nothing reads.
+struct CompilerCommands : testing::Test {
+  CompilerCommands() : model(directory.file("net.onnx")), artifact(directory.file("net.ajour")) {
+    ModelBuilder m(13);
+    m.input("x", {std::string("N"), 4}).input("flags", {2});
+    m.initializer("w", ajour::onnx_test::ramp({4, 8})).initializer("b", ajour::onnx_test::ramp({8}));
+    m.node("MatMul", {"x", "w"}, {"p"}).lastNode().set_name("fc");
+    m.node("Add", {"p", "b"}, {"s"}).node("Relu", {"s"}, {"r"}).node("Sigmoid", {"r"}, {"q"});
+    m.node("Relu", {"q"}, {"y"}).output("y");
+    save(m, model);
+  }
+
+  void save(const ModelBuilder &m, const std::string &path) {
+    std::string bytes;
+    ASSERT_TRUE(m.proto.SerializeToString(&bytes));
+    writeFile(path, std::string_view(bytes));
+  }
+
+  Outcome call(std::vector<std::string> arguments) {
+    CLI::App app("test", "ajour");
+    registerCommands(app);
+    arguments.insert(arguments.begin(), "ajour");
+    std::vector<char *> argv;
+    for (std::string &argument : arguments)
+      argv.push_back(argument.data());
+    CaptureStdout();
+    CaptureStderr();
+    int code = runProgram(app, static_cast<int>(argv.size()), argv.data());
+    std::string err = GetCapturedStderr();
+    return {code, GetCapturedStdout(), err};
+  }
+
+  /// compile fails with exit code 1, this on stderr as whole lines, nothing on stdout and no file of the output's name.
+  void expectRefused(const std::string &path, std::vector<std::string> more, const std::string &message) {
+    std::vector<std::string> arguments = {"compile", path, "-o", artifact};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    Outcome outcome = call(arguments);
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_EQ(outcome.err, message);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_FALSE(std::filesystem::exists(artifact));
+  }
+
+  TempDirectory directory;
+  std::string model, artifact;
+};
+
+TEST_F(CompilerCommands, CompiledModelsRun) {
+  Outcome compiled = call({"compile", model, "-o", artifact});
+  ASSERT_EQ(compiled.code, 0) << compiled.err;
+  EXPECT_EQ(compiled.out, "");
+  HostTensor x = makeTensor(AJOUR_F32, {1, 4});
+  setReal(x, 0, -1000);
+  setReal(x, 1, 1000);
+  writeNpy(directory.file("x.npy"), x);
+  writeNpy(directory.file("flags.npy"), makeTensor(AJOUR_F32, {2}));
+  Outcome outcome = call({"run", artifact, "-i", "x=" + directory.file("x.npy"), "-i", "flags=" + directory.file("flags.npy")});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "y f32 1x8 1 1 1 1 1 1 1 1\n");
+}
+
+TEST_F(CompilerCommands, FilesThatAreNoModels) {
+  std::string other = directory.file("net.pb"), none = directory.file("none.onnx"), empty = directory.file("empty.tflite");
+  writeFile(other, "what");
+  writeFile(empty, "");
+  expectRefused(other, {},
+                other + ": error: is of no known format: neither its content nor its name is that of an ONNX (.onnx) or TFLite "
+                        "(.tflite) model\n");
+  expectRefused(none, {}, none + ": error: cannot be read: No such file or directory\n");
+  expectRefused(empty, {}, empty + ": error: is empty, expected an ONNX or TFLite model\n");
+  expectRefused(directory.path, {}, directory.path + ": error: is a directory, expected a file\n");
+}
+
+TEST_F(CompilerCommands, NamesThatTheModelLacks) {
+  expectRefused(model, {"--dim", "M=2"}, model + ": error: has no dimension called 'M'; its dimensions are 'N'\n");
+  writeNpy(directory.file("b.npy"), makeTensor(AJOUR_F32, {1}));
+  expectRefused(model, {"--bind", "z=" + directory.file("b.npy")},
+                model + ": error: has no input called 'z' to bind; its inputs are 'x', 'flags'\n");
+  expectRefused(model, {"--bind", "flags=" + directory.file("b.npy")},
+                model + ": error: input 'flags' is f32[2], the value bound to it is f32[1]\n");
+  std::string none = directory.file("none.npy");
+  expectRefused(model, {"--bind", "flags=" + none}, "error: " + none + ": cannot open: No such file or directory\n");
+}
+
+TEST_F(CompilerCommands, TFLiteNamesThatTheModelLacks) {
+  std::string path = directory.file("net.tflite");
+  ajour::test::TFLiteBuilder b;
+  int x = b.tensor("x", ajour::tflite::TensorType::FLOAT32, {1, 4}), y = b.tensor("y", ajour::tflite::TensorType::FLOAT32, {1, 4});
+  b.op(ajour::tflite::Builtin::RELU, {x}, {y});
+  b.io({x}, {y});
+  writeFile(path, std::string_view(b.bytes()));
+  expectRefused(path, {"--dim", "M=2"}, path + ": error: no open dimension is called 'M'; the model has none\n");
+  writeNpy(directory.file("b.npy"), makeTensor(AJOUR_F32, {1}));
+  expectRefused(path, {"--bind", "z=" + directory.file("b.npy")},
+                path + ": error: no input is called 'z' to bind; inputs are 'x'\n");
+}
+
+TEST_F(CompilerCommands, EveryUnsupportedNodeIsOneLine) {
+  ModelBuilder m(13);
+  m.input("x", {2, 3});
+  m.node("NonZero", {"x"}, {"a"}).node("Relu", {"a"}, {"b"}).node("Frobnicate", {"b"}, {"c"});
+  m.node("Special", {"x"}, {"y"}, {}, "com.example").output("c").output("y");
+  std::string path = directory.file("bad.onnx");
+  save(m, path);
+  for (const char *command : {"compile", "inspect", "verify"}) {
+    std::vector<std::string> arguments = {command, path};
+    if (std::string(command) == "compile")
+      arguments.insert(arguments.end(), {"-o", artifact});
+    Outcome outcome = call(arguments);
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 3) << outcome.err;
+    for (const char *node : {"node 'NonZero_0' (NonZero, #0)", "node 'Frobnicate_2' (Frobnicate, #2)", "node 'Special_3' (Special, #3)"})
+      EXPECT_NE(outcome.err.find(path + ": error: " + node + ": "), std::string::npos) << node << "\n" << outcome.err;
+    EXPECT_FALSE(std::filesystem::exists(artifact));
+  }
+}
+
+TEST_F(CompilerCommands, OutputsThatCannotBeWritten) {
+  std::string nowhere = directory.file("nowhere/net.ajour");
+  Outcome outcome = call({"compile", model, "-o", nowhere});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, model + ": error: " + nowhere + ": cannot create the file: No such file or directory\n");
+  outcome = call({"compile", model, "-o", directory.path});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, model + ": error: " + directory.path + ": cannot write: is a directory, expected a file\n");
+  outcome = call({"compile", model, "--emit", "nn", "-o", nowhere});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, "error: " + nowhere + ": cannot write: No such file or directory\n");
+}
+
+TEST_F(CompilerCommands, CommandLinesThatAreWrong) {
+  for (std::vector<std::string> arguments : std::vector<std::vector<std::string>>{
+           {"compile"},
+           {"compile", model},
+           {"compile", model, "-o", artifact, "--dim", "N"},
+           {"compile", model, "-o", artifact, "--dim", "N=x"},
+           {"compile", model, "-o", artifact, "--bind", "flags"},
+           {"compile", model, "-o", artifact, "--emit", "elf"},
+           {"compile", model, "-o", artifact, "--cpu", "sse"},
+           {"compile", model, "-o", artifact, "-O", "4"},
+           {"inspect", model, "--memory"},
+           {"inspect", artifact, "--dim", "N=1"}}) {
+    Outcome outcome = call(arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments.back();
+    EXPECT_NE(outcome.err, "");
+    EXPECT_FALSE(std::filesystem::exists(artifact));
+  }
+  EXPECT_NE(call({"inspect", model, "--memory"}).err.find("--memory"), std::string::npos);
+  EXPECT_NE(call({"inspect", artifact, "--dim", "N=1"}).err.find("is for models"), std::string::npos);
+}
+
+TEST_F(CompilerCommands, InspectPrintsWhatAModelHas) {
+  Outcome outcome = call({"inspect", model});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(outcome.out, "source net.onnx\ninput x f32 N(1..)x4\ninput flags f32 2\noutput y f32 N(1..)x8\n"
+                         "parameters 40\nparameter_bytes 160\nmacs (N * 32)\n"
+                         "nodes 5\nnode_type Relu 2\nnode_type Add 1\nnode_type MatMul 1\nnode_type Sigmoid 1\n"
+                         "ops 5\nop_type unary 3\nop_type binary 1\nop_type matmul 1\n");
+  writeNpy(directory.file("flags.npy"), makeTensor(AJOUR_F32, {2}));
+  outcome = call({"inspect", model, "--ops", "--dim", "N=3", "--bind", "flags=" + directory.file("flags.npy")});
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.out.find("flags"), std::string::npos);
+  for (const char *line : {"\ninput x f32 3x4\n", "\nmacs 96\n",
+                           "\nop 0 matmul (f32[3, 4], f32[4, 8]) -> f32[3, 8]: node 'fc' (MatMul, #0)\n",
+                           "\nop 4 unary (f32[3, 8]) -> f32[3, 8]: node 'Relu_4' (Relu, #4)\n"})
+    EXPECT_NE(outcome.out.find(line), std::string::npos) << line << outcome.out;
+  outcome = call({"inspect", model, "--dim", "N=2..64"});
+  EXPECT_NE(outcome.out.find("input x f32 N(2..64)x4\n"), std::string::npos) << outcome.out;
+}
+
+TEST_F(CompilerCommands, InspectTellsQuantisation) {
+  std::string path = directory.file("net.tflite");
+  ajour::test::TFLiteBuilder b;
+  int x = b.tensor("x", ajour::tflite::TensorType::INT8, {1, 4}), y = b.tensor("y", ajour::tflite::TensorType::INT8, {1, 4});
+  b.quantize(x, {0.5f}, {-3});
+  b.quantize(y, {0.5f}, {-3});
+  b.op(ajour::tflite::Builtin::RELU, {x}, {y});
+  b.io({x}, {y});
+  writeFile(path, std::string_view(b.bytes()));
+  Outcome outcome = call({"inspect", path, "--ops"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char *line : {"input x i8 1x4 scale 0.5 zero_point -3\n", "output y i8 1x4 scale 0.5 zero_point -3\n",
+                           "node_type RELU 1\n", "macs 0\n", " (RELU, #0)\n"})
+    EXPECT_NE(outcome.out.find(line), std::string::npos) << line << outcome.out;
+}
+
+} // namespace
