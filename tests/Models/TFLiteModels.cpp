@@ -2,14 +2,22 @@
 #include "Models/TFLiteModels.h"
 #include "Support/ModelFiles.h"
 
+#include "ajour/Dialect/NN/NN.h"
+#include "ajour/Dialect/NN/Shapes.h"
 #include "ajour/Import/Import.h"
+#include "ajour/Import/TFLite_generated.h"
 #include "ajour/Support/Diagnostics.h"
+#include "ajour/Support/NodeLocation.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
 
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
+#include <random>
+#include <set>
 #include <sstream>
 
 using namespace mlir;
@@ -51,7 +59,9 @@ template <typename T> int argMax(const HostTensor &tensor) {
   return int(std::max_element(tensor.as<T>(), tensor.as<T>() + tensor.numElements()) - tensor.as<T>());
 }
 
-void checkMobileNet(const Prepare &prepare, const std::string &name, int expectedClass) {
+/// cat.bmp through a uint8 MobileNet. `leaders`: the classes with the largest outputs, any first; `steps`: how far any
+/// output may be from the golden one.
+void checkMobileNet(const Prepare &prepare, const std::string &name, const std::set<int> &leaders, int steps) {
   AJOUR_MODEL_FILE(path, "coral/" + name + ".tflite");
   AJOUR_MODEL_FILE(golden, "golden/" + name + "_cat_nearest.npz");
   Model model(path, prepare);
@@ -61,16 +71,93 @@ void checkMobileNet(const Prepare &prepare, const std::string &name, int expecte
   HostTensor found = model(input);
   ASSERT_EQ(found.elementType, uint32_t(AJOUR_U8));
   ASSERT_EQ(found.numElements(), expected.numElements());
-  EXPECT_EQ(argMax<uint8_t>(found), expectedClass);
-  for (int64_t i = 0; i < expected.numElements(); ++i)
-    EXPECT_LE(std::abs(int(found.as<uint8_t>()[i]) - int(expected.as<uint8_t>()[i])), 1)
-        << "class " << i << " found " << int(found.as<uint8_t>()[i]);
+  EXPECT_TRUE(leaders.count(argMax<uint8_t>(found))) << argMax<uint8_t>(found);
+  int worst = 0, off = 0;
+  for (int64_t i = 0; i < expected.numElements(); ++i) {
+    int difference = std::abs(int(found.as<uint8_t>()[i]) - int(expected.as<uint8_t>()[i]));
+    worst = std::max(worst, difference);
+    off += difference > 1;
+    if (!leaders.count(int(i)))
+      for (int leader : leaders)
+        EXPECT_GT(int(found.as<uint8_t>()[leader]), int(found.as<uint8_t>()[i])) << "class " << i;
+  }
+  EXPECT_LE(worst, steps);
+  printf("%s: class %d, worst difference %d steps, %d of %d outputs off by more than one\n", name.c_str(),
+         argMax<uint8_t>(found), worst, off, int(expected.numElements()));
 }
 
 } // namespace
 
-void checkMobileNetV2(const Prepare &prepare) { checkMobileNet(prepare, "mobilenet_v2_1.0_224_quant", 286); }
-void checkMobileNetV1(const Prepare &prepare) { checkMobileNet(prepare, "mobilenet_v1_0.25_128_quant", 283); }
+// The golden outputs come from a simulation in floating point, which sums dequantised products and rounds each layer
+// by what f32 makes of that. Where a sum lies within that error of half a step, exact integer arithmetic rounds the
+// other way, and both are right: there is no integer rule that gives these outputs within one step
+// (docs/decisions/0007-requantisation.md has the rules that were tried). What is asserted is what exact sums give.
+void checkMobileNetV2(const Prepare &prepare) { checkMobileNet(prepare, "mobilenet_v2_1.0_224_quant", {286}, 3); }
+// Here classes 282 and 283 get the same 8-bit logit, where the golden outputs have 283 ahead; behind the softmax that is
+// up to 7 steps. checkMobileNetV1InFloat shows that it is only the rounding of sums.
+void checkMobileNetV1(const Prepare &prepare) {
+  checkMobileNet(prepare, "mobilenet_v1_0.25_128_quant", {282, 283}, 7);
+}
+
+//===----------------------------------------------------------------------===//
+// The same in floating point
+//===----------------------------------------------------------------------===//
+
+/// Replaces each integer product by the f32 one of its dequantised operands, whose result is quantised. The scales are
+/// read from the file.
+static void simulateInFloat(ModuleOp module, const std::string &file) {
+  const tflite::SubGraph *graph = (*tflite::GetModel(file.data())->subgraphs())[0];
+  SmallVector<nn::RequantizeOp> ends;
+  module.walk([&](nn::RequantizeOp op) {
+    if (isa_and_nonnull<nn::ConvOp, nn::MatmulOp>(op.getInput().getDefiningOp()))
+      ends.push_back(op);
+  });
+  for (nn::RequantizeOp end : ends) {
+    Operation *old = end.getInput().getDefiningOp();
+    SmallVector<NodeInfo> nodes = getNodes(end.getLoc());
+    ASSERT_EQ(nodes.size(), 1u);
+    const tflite::Operator *node = (*graph->operators())[uint32_t(nodes[0].index)];
+    auto quantization = [&](const auto *indices, size_t i) {
+      return (*graph->tensors())[uint32_t((*indices)[uint32_t(i)])]->quantization();
+    };
+    OpBuilder b(end);
+    Location loc = end.getLoc();
+    auto real = [&](Value value) {
+      return nn::withElementType(cast<RankedTensorType>(value.getType()), b.getF32Type());
+    };
+    SmallVector<Value> operands;
+    for (auto [i, value] : llvm::enumerate(old->getOperands())) {
+      const tflite::Quantization *q = quantization(node->inputs(), i);
+      operands.push_back(nn::DequantizeOp::create(
+          b, loc, real(value), value, b.getDenseF32ArrayAttr((*q->scale())[0]),
+          b.getDenseI32ArrayAttr(int32_t((*q->zero_point())[0])), b.getI64IntegerAttr(0), b.getI64IntegerAttr(0)));
+    }
+    Operation *sum = b.clone(*old);
+    sum->setOperands(operands);
+    sum->getResult(0).setType(real(end.getInput()));
+    sum->setAttr("lhs_zero_point", b.getI32IntegerAttr(0));
+    sum->setAttr("rhs_zero_points", b.getDenseI32ArrayAttr({}));
+    const tflite::Quantization *q = quantization(node->outputs(), 0);
+    Value result = nn::QuantizeOp::create(b, loc, end.getType(), sum->getResult(0),
+                                          b.getDenseF32ArrayAttr((*q->scale())[0]),
+                                          b.getDenseI32ArrayAttr(int32_t(end.getZeroPoint())), b.getI64IntegerAttr(0));
+    result = nn::ClampOp::create(b, loc, end.getType(), result, b.getF64FloatAttr(int32_t(end.getQmin())),
+                                 b.getF64FloatAttr(int32_t(end.getQmax())));
+    end.getResult().replaceAllUsesWith(result);
+    end.erase();
+  }
+}
+
+void checkMobileNetV1InFloat(const Prepare &prepare) {
+  AJOUR_MODEL_FILE(path, "coral/mobilenet_v1_0.25_128_quant.tflite");
+  std::string file = readFile(path);
+  auto simulated = [&](ModuleOp module) {
+    simulateInFloat(module, file);
+    EXPECT_TRUE(succeeded(verify(module)));
+    return prepare(module);
+  };
+  checkMobileNet(simulated, "mobilenet_v1_0.25_128_quant", {283}, 1);
+}
 
 int countResNet8(const Prepare &prepare, int count, bool quantized) {
   Model model(findModelFile(quantized ? "mlperf_tiny/pretrainedResnet_quant.tflite"
@@ -96,8 +183,12 @@ int countResNet8(const Prepare &prepare, int count, bool quantized) {
   return right;
 }
 
-int checkKeywordSpotting(const Prepare &prepare, int stride, int &total) {
-  Model model(findModelFile("mlperf_tiny/kws_ref_model.tflite"), prepare);
+/// Quantisation of the int8 model's input.
+constexpr float kwsInputScale = 0.584702909f;
+constexpr int kwsInputZero = 83;
+
+int checkKeywordSpotting(const Prepare &prepare, int stride, int &total, bool hybrid) {
+  Model model(findModelFile("mlperf_tiny/kws_ref_model" + std::string(hybrid ? "_float32" : "") + ".tflite"), prepare);
   std::map<std::string, std::string> files = readTarGz(findModelFile("energyrunner_kws/kws01_1000.tar.gz"));
   HostTensor golden = readNpy(findModelFile("golden/kws_int8_armnn2008_cpuref_1000x12.npy"));
   std::stringstream labels(files["datasets/kws01/y_labels.csv"]);
@@ -109,6 +200,16 @@ int checkKeywordSpotting(const Prepare &prepare, int stride, int &total) {
     std::string name = line.substr(0, line.find(','));
     int label = std::stoi(line.substr(line.rfind(',') + 1));
     const std::string &bytes = files["datasets/kws01/" + name];
+    ++total;
+    if (hybrid) {
+      // The recorded features are quantised as the int8 model's input.
+      std::vector<float> features;
+      for (char byte : bytes)
+        features.push_back(kwsInputScale * float(int8_t(byte) - kwsInputZero));
+      HostTensor found = model(makeTensor(AJOUR_F32, {1, 49, 10, 1}, features));
+      right += found.numElements() == 12 && argMax<float>(found) == label;
+      continue;
+    }
     HostTensor found = model(makeTensor(AJOUR_I8, {1, 49, 10, 1}, std::vector<char>(bytes.begin(), bytes.end())));
     if (found.numElements() != 12)
       return right;
@@ -116,7 +217,6 @@ int checkKeywordSpotting(const Prepare &prepare, int stride, int &total) {
       EXPECT_LE(std::abs(int(found.as<int8_t>()[i]) - int(golden.as<int8_t>()[row * 12 + i])), 2)
           << name << " output " << i;
     right += argMax<int8_t>(found) == label;
-    ++total;
   }
   return right;
 }
@@ -136,14 +236,114 @@ void checkHelloWorld(const Prepare &prepare) {
 
 void checkVisualWakeWords(const Prepare &prepare) {
   AJOUR_MODEL_FILE(path, "mlperf_tiny/vww_96_int8.tflite");
+  AJOUR_MODEL_FILE(floatPath, "mlperf_tiny/vww_96_float.tflite");
   AJOUR_MODEL_FILE(picture, "coral/cat.bmp");
-  Model model(path, prepare);
+  Model model(path, prepare), real(floatPath, prepare);
   std::vector<int8_t> input;
-  for (uint8_t pixel : readImage(picture, 96, 96))
+  std::vector<float> floats;
+  for (uint8_t pixel : readImageSmooth(picture, 96, 96)) {
     input.push_back(int8_t(int(pixel) - 128));
+    floats.push_back(float(pixel) / 255);
+  }
   HostTensor found = model(makeTensor(AJOUR_I8, {1, 96, 96, 3}, input));
   ASSERT_EQ(found.numElements(), 2);
   EXPECT_EQ(int(found.as<int8_t>()[1]), -116);
+  HostTensor probabilities = real(makeTensor(AJOUR_F32, {1, 96, 96, 3}, floats));
+  ASSERT_EQ(probabilities.numElements(), 2);
+  printf("vww, float: no person %f, person %f\n", probabilities.as<float>()[0], probabilities.as<float>()[1]);
+  EXPECT_GT(probabilities.as<float>()[0], 0.9f);
+}
+
+void checkAnomalyDetection(const Prepare &prepare) {
+  AJOUR_MODEL_FILE(floatPath, "mlperf_tiny/ad01_fp32.tflite");
+  AJOUR_MODEL_FILE(intPath, "mlperf_tiny/ad01_int8.tflite");
+  AJOUR_MODEL_FILE(frames, "mlperf_tiny/normal_id_01_00000000_hist_librosa.bin");
+  Model real(floatPath, prepare), integer(intPath, prepare);
+  std::string bytes = readFile(frames);
+  double error = 0, energy = 0, distance = 0;
+  for (size_t at = 0; at + 640 * 4 <= bytes.size(); at += 8 * 640 * 4) {
+    std::vector<float> input(640);
+    memcpy(input.data(), bytes.data() + at, 640 * 4);
+    std::vector<int8_t> quantized;
+    for (float x : input)
+      quantized.push_back(int8_t(std::clamp(std::lrint(x / integer.inputScale()) + integer.inputZero(), -128l, 127l)));
+    HostTensor a = real(makeTensor(AJOUR_F32, {1, 640}, input)), b = integer(makeTensor(AJOUR_I8, {1, 640}, quantized));
+    ASSERT_EQ(a.numElements(), 640);
+    ASSERT_EQ(b.numElements(), 640);
+    for (int i = 0; i < 640; ++i) {
+      float found = float(b.as<int8_t>()[i] - integer.outputZero()) * integer.outputScale();
+      distance += std::pow(found - a.as<float>()[i], 2);
+      error += std::pow(a.as<float>()[i] - input[i], 2);
+      energy += std::pow(input[i], 2);
+    }
+  }
+  printf("ad01: f32 reconstructs to %.2f %%, int8 is %.2f %% from f32\n", 100 * std::sqrt(error / energy),
+         100 * std::sqrt(distance / energy));
+  // The sound is one of a machine that works, so that it is reconstructed; 8 bits change that by less than half of what
+  // the reconstruction is off by.
+  EXPECT_LT(error, 0.25 * 0.25 * energy);
+  EXPECT_LT(distance, 0.5 * 0.5 * error);
+}
+
+int countLeNetDigits(const Prepare &prepare, int count) {
+  Model model(findModelFile("tinyengine/ptq_mnist_lenet-300-100.tflite"), prepare);
+  if (!model.run)
+    return 0;
+  auto type = cast<RankedTensorType>(model.main().getArgumentTypes()[0]);
+  std::vector<Picture> pictures = readMnist(findModelFile("data_mnist/t10k-images-idx3-ubyte.gz"),
+                                            findModelFile("data_mnist/t10k-labels-idx1-ubyte.gz"));
+  int right = 0;
+  for (int i = 0; i < count && size_t(i) < pictures.size(); ++i) {
+    std::vector<float> input;
+    for (uint8_t pixel : pictures[i].pixels)
+      input.push_back(float(pixel) / 255);
+    HostTensor found = model(makeTensor(AJOUR_F32, type.getShape().vec(), input));
+    right += found.numElements() == 10 && argMax<float>(found) == pictures[i].label;
+  }
+  return right;
+}
+
+//===----------------------------------------------------------------------===//
+// Any model
+//===----------------------------------------------------------------------===//
+
+/// Elements that exercise a model's whole range: all integers of narrow types, floats of both signs.
+static HostTensor randomTensor(RankedTensorType type, std::mt19937 &random) {
+  HostTensor tensor{0, type.getShape().vec(), {}};
+  int64_t count = tensor.numElements();
+  Type element = type.getElementType();
+  if (element.isF32()) {
+    std::vector<float> values(count);
+    for (float &value : values)
+      value = float(int(random() % 2001) - 1000) / 1000;
+    return makeTensor(AJOUR_F32, tensor.shape, values);
+  }
+  auto integer = cast<IntegerType>(element);
+  if (integer.getWidth() == 8) {
+    std::vector<uint8_t> values(count);
+    for (uint8_t &value : values)
+      value = uint8_t(random());
+    return makeTensor(integer.isUnsigned() ? AJOUR_U8 : AJOUR_I8, tensor.shape, values);
+  }
+  EXPECT_EQ(integer.getWidth(), 32u);
+  std::vector<int32_t> values(count);
+  for (int32_t &value : values)
+    value = int32_t(random() % 4);
+  return makeTensor(AJOUR_I32, tensor.shape, values);
+}
+
+void runOnNoise(const Prepare &prepare, const std::string &name, int count) {
+  AJOUR_MODEL_FILE(path, name);
+  Model model(path, prepare);
+  if (!model.run)
+    return;
+  std::mt19937 random(11);
+  for (int i = 0; i < count; ++i) {
+    std::vector<HostTensor> inputs;
+    for (Type type : model.main().getArgumentTypes())
+      inputs.push_back(randomTensor(cast<RankedTensorType>(type), random));
+    EXPECT_EQ(model.run(inputs).size(), model.main().getNumResults());
+  }
 }
 
 //===----------------------------------------------------------------------===//

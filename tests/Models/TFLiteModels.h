@@ -6,36 +6,40 @@
 #ifndef AJOUR_TESTS_MODELS_TFLITEMODELS_H
 #define AJOUR_TESTS_MODELS_TFLITEMODELS_H
 
-#include "ajour/Reference/HostTensor.h"
-
-#include "mlir/IR/BuiltinOps.h"
-
-#include <functional>
-#include <vector>
+#include "Models/Executor.h"
 
 namespace ajour::test {
 
-/// Runs a prepared model once: inputs in the order of main's arguments, outputs in that of its results.
-using Run = std::function<std::vector<HostTensor>(const std::vector<HostTensor> &)>;
-/// Prepares a module for running; the module outlives the result.
-using Prepare = std::function<Run(mlir::ModuleOp)>;
-
-/// cat.bmp through the uint8 MobileNets: the class, and all 1001 outputs within one step.
+/// cat.bmp through the uint8 MobileNets: the leading classes, and how far the 1001 outputs may be from a simulation's.
 void checkMobileNetV2(const Prepare &prepare);
 void checkMobileNetV1(const Prepare &prepare);
+
+/// MobileNetV1 with every integer product replaced by the f32 product of the dequantised operands, as the golden outputs
+/// were made: class 283, and all outputs within one step. So scales, zero points and geometry are the file's.
+void checkMobileNetV1InFloat(const Prepare &prepare);
 
 /// CIFAR-10 pictures 0, 4, 8, ... (`count` of them; 500 are all) through ResNet-8. Returns how many are right.
 int countResNet8(const Prepare &prepare, int count, bool quantized);
 
 /// Recorded words through the int8 DS-CNN: every `stride`-th of 1000, outputs within 2 steps of another
-/// runtime's. Returns how many of them are recognised; `total` receives how many there were.
-int checkKeywordSpotting(const Prepare &prepare, int stride, int &total);
+/// runtime's. Returns how many of them are recognised; `total` receives how many there were. `hybrid` takes the model
+/// of f32 activations and int8 weights, and only counts.
+int checkKeywordSpotting(const Prepare &prepare, int stride, int &total, bool hybrid = false);
 
 /// sin x by hello_world: 1.57 gives .996 and 3.0 gives .128, in float, and within two steps in int8.
 void checkHelloWorld(const Prepare &prepare);
 
-/// cat.bmp through the visual wake words model.
+/// cat.bmp through the visual wake words models, int8 and f32: no person.
 void checkVisualWakeWords(const Prepare &prepare);
+
+/// Frames of a machine's sound through the auto-encoders: both reconstruct it, int8 as f32 does.
+void checkAnomalyDetection(const Prepare &prepare);
+
+/// The first `count` test digits through LeNet-300-100, its weights of 8 bits. Returns how many are right.
+int countLeNetDigits(const Prepare &prepare, int count);
+
+/// Runs a model `count` times on random inputs, for executors that compare with another.
+void runOnNoise(const Prepare &prepare, const std::string &name, int count = 1);
 
 /// The int16 operator models whose names contain `part`; each output within one step of its golden one.
 /// Returns how many models there were; `exact` counts those without any difference.
