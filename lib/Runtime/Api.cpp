@@ -263,10 +263,11 @@ ajour_status_code ajour_model_memory(const ajour_model *model, const ajour_sessi
   ajour_session_options options;
   TRY(takeSessionOptions(given, options));
   Array<int64_t> symbols;
-  if (!sizes)
+  if (!sizes) {
     TRY(boundSymbols(*model, symbols));
-  else if (!symbols.reset(model->symbolCount()))
+  } else if (!symbols.reset(model->symbolCount())) {
     return fail(AJOUR_OUT_OF_MEMORY, "%s: no memory for %u symbols", model->name, model->symbolCount());
+  }
   for (uint32_t i = 0; sizes && i < model->symbolCount(); ++i) {
     const artifact::Symbol &symbol = *model->description->symbols()->Get(i);
     char place[80];
