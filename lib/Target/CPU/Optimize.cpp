@@ -12,9 +12,10 @@ namespace ajour {
 
 namespace {
 /// Turns memory intrinsics that the back end would make calls of into loops. Short ones of a constant
-/// size stay: every target expands them to a few loads and stores.
+/// size stay where the back end optimises: every target then expands them to a few loads and stores.
 struct ExpandMemoryIntrinsics : PassInfoMixin<ExpandMemoryIntrinsics> {
-  static constexpr uint64_t inlineBytes = 64;
+  explicit ExpandMemoryIntrinsics(unsigned optimization) : inlineBytes(optimization == 0 ? 0 : 64) {}
+  uint64_t inlineBytes;
 
   PreservedAnalyses run(Function &function, FunctionAnalysisManager &manager) {
     SmallVector<MemIntrinsic *> found;
@@ -71,7 +72,7 @@ void optimizeModule(Module &module, TargetMachine &machine, unsigned optimizatio
   builder.crossRegisterProxies(loops, functions, calls, modules);
   ModulePassManager passes = optimization == 0 ? builder.buildO0DefaultPipeline(OptimizationLevel::O0)
                                                : builder.buildPerModuleDefaultPipeline(levelOf(optimization));
-  passes.addPass(createModuleToFunctionPassAdaptor(ExpandMemoryIntrinsics()));
+  passes.addPass(createModuleToFunctionPassAdaptor(ExpandMemoryIntrinsics(optimization)));
   passes.run(module, modules);
 }
 
