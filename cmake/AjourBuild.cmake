@@ -68,9 +68,9 @@ function(ajour_add_mlir_library name)
   target_precompile_headers(${name} REUSE_FROM AjourPCH)
 endfunction()
 
-# ajour_add_test(NAME SOURCES ... LINK ...): a GoogleTest program whose cases CTest lists one by one.
+# ajour_add_test(NAME [MLIR] [PREFIX ...] SOURCES ... LINK ...): a GoogleTest program whose cases CTest lists one by one.
 function(ajour_add_test name)
-  cmake_parse_arguments(ARG "MLIR" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "MLIR" "PREFIX" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} ajour_gtest)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
@@ -82,5 +82,5 @@ function(ajour_add_test name)
     target_compile_options(${name} PRIVATE -fPIC)
   endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/tests")
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 600)
+  gtest_discover_tests(${name} TEST_PREFIX "${ARG_PREFIX}" DISCOVERY_TIMEOUT 120 PROPERTIES TIMEOUT 600)
 endfunction()

@@ -122,13 +122,8 @@ std::vector<int64_t> solveSymbols(ModuleOp module, const std::vector<HostTensor>
   auto function = module.lookupSymbol<func::FuncOp>("main");
   for (auto [type, input] : llvm::zip(function.getArgumentTypes(), inputs))
     for (auto [expr, size] : llvm::zip(nn::getDims(cast<RankedTensorType>(type)), input.shape))
-{
-      // A symbol, or a multiple of one.
-      auto product = dyn_cast<AffineBinaryOpExpr>(expr);
-      bool isMultiple = product && product.getKind() == AffineExprKind::Mul && nn::getConstant(product.getRHS());
-      if (auto symbol = dyn_cast<AffineSymbolExpr>(isMultiple ? product.getLHS() : expr))
-        symbols[symbol.getPosition()] = size / (isMultiple ? *nn::getConstant(product.getRHS()) : 1);
-    }
+      if (auto symbol = nn::matchSymbol(expr))
+        symbols[symbol->position] = size / symbol->multiple;
   return symbols;
 }
 
@@ -332,6 +327,40 @@ CaseResult runCase(const std::string &folder, const Executor &executor) {
       break;
   }
   return result;
+}
+
+/// A refusal without what names the case: its file, node and types.
+static std::string kindOf(const std::string &message) {
+  std::string first = message.substr(0, message.find('\n'));
+  size_t type = first.find(" (");
+  size_t end = first.find(", #");
+  size_t says = first.find("): ");
+  if (type == std::string::npos || end == std::string::npos || says == std::string::npos)
+    return first.substr(first.find(": error: ") == std::string::npos ? 0 : first.find(": error: ") + 9);
+  std::string text = first.substr(says + 3);
+  return first.substr(type + 2, end - type - 2) + ": " + text.substr(0, text.find(" ["));
+}
+
+void Tally::add(const CaseResult &result) {
+  if (result.verdict == Verdict::passed) {
+    ++passed;
+  } else if (result.verdict == Verdict::refused) {
+    ++refused;
+    ++refusals[kindOf(result.message)];
+  } else {
+    ++wrong;
+  }
+}
+
+void Tally::print() const {
+  for (const auto &[message, count] : refusals)
+    printf("refused %4d  %s\n", count, message.c_str());
+  printf("passed %d, refused %d, wrong %d\n", passed, refused, wrong);
+}
+
+std::string testData() {
+  const char *path = getenv("AJOUR_ONNX_TESTDATA");
+  return path ? path : "/usr/share/libonnx-testdata/data";
 }
 
 std::vector<std::string> findCases(const std::string &root) {

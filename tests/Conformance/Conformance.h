@@ -35,6 +35,18 @@ struct CaseResult {
 /// compiling are bound and the case is tried again.
 CaseResult runCase(const std::string &folder, const Executor &executor);
 
+/// Counts of what came of cases, and what was refused.
+struct Tally {
+  int passed = 0, refused = 0, wrong = 0;
+  std::map<std::string, int> refusals; ///< by kind: the operator and what is wrong with it
+
+  void add(const CaseResult &result);
+  void print() const;
+};
+
+/// Where Debian's libonnx-testdata puts its cases; AJOUR_ONNX_TESTDATA names another place.
+std::string testData();
+
 /// All cases below a folder, sorted by path.
 std::vector<std::string> findCases(const std::string &root);
 

@@ -157,6 +157,19 @@ void writeFile(const std::string &path, const std::string &content) {
   std::ofstream(path, std::ios::binary).write(content.data(), std::streamsize(content.size()));
 }
 
+static bool interpretMain(ModuleOp module, const std::vector<HostTensor> &inputs, const std::vector<int64_t> &symbols,
+                          std::vector<HostTensor> &outputs, std::string &) {
+  auto results = interpret(module.lookupSymbol<func::FuncOp>("main"), inputs, symbols);
+  if (succeeded(results))
+    outputs = std::move(*results);
+  return succeeded(results);
+}
+
+Executor &executor() {
+  static Executor instance = interpretMain;
+  return instance;
+}
+
 static Outcome runFile(const std::string &path, const std::vector<HostTensor> *inputs, const ImportOptions &options) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
   Outcome outcome;
@@ -174,17 +187,12 @@ static Outcome runFile(const std::string &path, const std::vector<HostTensor> *i
   std::vector<int64_t> symbols(list.size(), 1);
   for (auto [type, input] : llvm::zip(function.getArgumentTypes(), *inputs))
     for (auto [expr, size] : llvm::zip(nn::getDims(cast<RankedTensorType>(type)), input.shape))
-{
-      // A symbol, or a multiple of one.
-      auto product = dyn_cast<AffineBinaryOpExpr>(expr);
-      bool isMultiple = product && product.getKind() == AffineExprKind::Mul && nn::getConstant(product.getRHS());
-      if (auto symbol = dyn_cast<AffineSymbolExpr>(isMultiple ? product.getLHS() : expr))
-        symbols[symbol.getPosition()] = size / (isMultiple ? *nn::getConstant(product.getRHS()) : 1);
-    }
-  auto results = interpret(function, *inputs, symbols);
-  outcome.error = diagnostics.text();
-  if (succeeded(results))
-    outcome.outputs = std::move(*results);
+      if (auto symbol = nn::matchSymbol(expr))
+        symbols[symbol->position] = size / symbol->multiple;
+  std::string error;
+  bool done = executor()(*module, *inputs, symbols, outcome.outputs, error);
+  outcome.error = diagnostics.text() + error;
+  EXPECT_EQ(done, outcome.error.empty());
   return outcome;
 }
 

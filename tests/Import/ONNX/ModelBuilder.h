@@ -7,8 +7,11 @@
 
 #include "ajour/Import/Import.h"
 
+#include "mlir/IR/BuiltinOps.h"
+
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -62,14 +65,21 @@ public:
 };
 void writeFile(const std::string &path, const std::string &bytes);
 
-/// What came of importing and interpreting a model.
+/// Runs the function `main` of an imported module; false with `error` when it cannot.
+using Executor = std::function<bool(mlir::ModuleOp module, const std::vector<HostTensor> &inputs,
+                                    const std::vector<int64_t> &symbols, std::vector<HostTensor> &outputs,
+                                    std::string &error)>;
+/// What run() executes with: the reference interpreter, unless a program says otherwise.
+Executor &executor();
+
+/// What came of importing and executing a model.
 struct Outcome {
   std::vector<HostTensor> outputs;
   std::string ir;    ///< the imported module as text
   std::string error; ///< diagnostics; empty on success
 };
 
-/// Writes the model, imports it, and interprets it on the inputs (in the order of the function's arguments).
+/// Writes the model, imports it, and executes it on the inputs (in the order of the function's arguments).
 Outcome run(const ModelBuilder &model, const std::vector<HostTensor> &inputs, const ImportOptions &options = {});
 /// Imports only.
 Outcome importOnly(const ModelBuilder &model, const ImportOptions &options = {});
