@@ -15,7 +15,7 @@ static void expectUnary(const std::string &element, const std::vector<std::strin
   std::string x = m.input(tensorType({37}, element));
   for (const std::string &kind : kinds)
     m.output(m.unary(kind, x, attributes));
-  expectCompiled(m.text());
+  expectCompiled(m.text(), {{}}, {.simplify = false});
 }
 
 TEST(CompiledUnary, FloatKinds) {
@@ -43,7 +43,7 @@ static void expectBinary(const std::string &element, const std::vector<std::stri
   std::string x = m.input(tensorType({37}, element)), y = m.input(tensorType({37}, element));
   for (const std::string &kind : kinds)
     m.output(m.binary(kind, x, y));
-  expectCompiled(m.text());
+  expectCompiled(m.text(), {{}}, {.simplify = false});
 }
 
 TEST(CompiledBinary, Kinds) {
@@ -88,7 +88,7 @@ TEST(CompiledCast, EveryPair) {
     for (const std::string &to : types)
       if (to != from)
         m.output(m.op("nn.cast", {x}, "", tensorType({37}, to)));
-    expectCompiled(m.text());
+    expectCompiled(m.text(), {{}}, {.simplify = false});
   }
 }
 
@@ -100,17 +100,20 @@ TEST(CompiledBinary, Broadcasts) {
       {{2, 1, 4}, {1, 3, 1}, {2, 3, 4}}, {{1, 1, 1}, {1}, {1, 1, 1}},     {{2, 3, 4, 5}, {2, 1, 1, 5}, {2, 3, 4, 5}},
       {{0, 3}, {1, 3}, {0, 3}},         {{4, 0}, {1}, {4, 0}},            {{2, 1, 3, 1, 5}, {7, 1, 4, 1}, {2, 7, 3, 4, 5}},
       {{1, 7, 7, 64}, {64}, {1, 7, 7, 64}}, {{5, 1, 64}, {1, 3, 64}, {5, 3, 64}}};
-  for (const auto &pattern : patterns)
-    for (const char *element : {"f32", "i8"})
+  for (const char *element : {"f32", "i8"}) {
+    ModuleText m;
+    for (const auto &pattern : patterns)
       for (bool swapped : {false, true}) {
-        ModuleText m;
+        if (element[0] == 'i' && (swapped || pattern[2].size() != 2))
+          continue; // the loops are those of floats
         std::string x = m.input(tensorType(pattern[0], element)), y = m.input(tensorType(pattern[1], element));
         if (swapped)
           std::swap(x, y);
         std::string sum = m.op("nn.binary <sub>", {x, y}, "", tensorType(pattern[2], element));
         m.output(m.op("nn.binary <mul>", {sum, y}, "", tensorType(pattern[2], element)));
-        expectCompiled(m.text());
       }
+    expectCompiled(m.text(), {{}}, {.simplify = false});
+  }
 }
 
 TEST(CompiledQuantize, EveryForm) {

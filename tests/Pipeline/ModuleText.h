@@ -16,7 +16,7 @@ inline std::string array(const std::vector<int64_t> &values) {
   return text + ">";
 }
 
-/// "tensor<?x3xf32, #nn.dims<...>>". A size is a number, or an expression of the symbols s0, s1 ("s0 * 2").
+/// "tensor<?x3xf32, #nn.dims<()[s0] -> (s0, 3)>>". A size is a number, or an expression of the symbols s0, s1 ("s0 * 2").
 inline std::string symbolicType(const std::vector<std::string> &sizes, const std::string &element) {
   std::string shape, exprs;
   bool dynamic = false;
@@ -28,7 +28,7 @@ inline std::string symbolicType(const std::vector<std::string> &sizes, const std
   }
   std::string symbols = exprs.find("s1") == std::string::npos ? "s0" : "s0, s1";
   return "tensor<" + shape + element +
-         (dynamic ? ", #nn.dims<affine_map<()[" + symbols + "] -> (" + exprs + ")>>>" : ">");
+         (dynamic ? ", #nn.dims<()[" + symbols + "] -> (" + exprs + ")>>" : ">");
 }
 /// "tensor<2x3xf32>"
 inline std::string tensorType(const std::vector<int64_t> &sizes, const std::string &element) {
