@@ -52,6 +52,9 @@ static unsigned symbolCount(AffineExpr expr) {
   return count;
 }
 
+/// Stands for sizes that cannot be: it exceeds every limit, so that whoever checks those refuses it.
+static constexpr int64_t impossibleSize = std::numeric_limits<int64_t>::max();
+
 RankedTensorType makeTensor(ArrayRef<AffineExpr> dims, Type elementType) {
   SmallVector<int64_t> shape;
   SmallVector<AffineExpr> exprs;
@@ -59,7 +62,10 @@ RankedTensorType makeTensor(ArrayRef<AffineExpr> dims, Type elementType) {
   for (AffineExpr dim : dims) {
     AffineExpr expr = simplifyAffineExpr(dim, /*numDims=*/0, symbolCount(dim));
     exprs.push_back(expr);
-    shape.push_back(getConstant(expr).value_or(ShapedType::kDynamic));
+    // A size without symbols that is no number did not fit 64 bits, and a negative one is the same, wrapped.
+    if (symbolCount(expr) == 0 && getConstant(expr).value_or(-1) < 0)
+      exprs.back() = getAffineConstantExpr(impossibleSize, dim.getContext());
+    shape.push_back(getConstant(exprs.back()).value_or(ShapedType::kDynamic));
     symbols = std::max(symbols, symbolCount(expr));
   }
   if (symbols == 0)
@@ -69,7 +75,10 @@ RankedTensorType makeTensor(ArrayRef<AffineExpr> dims, Type elementType) {
 }
 
 RankedTensorType makeTensor(ArrayRef<int64_t> dims, Type elementType) {
-  return RankedTensorType::get(dims, elementType);
+  SmallVector<int64_t> shape(dims);
+  for (int64_t &size : shape)
+    size = size < 0 ? impossibleSize : size;
+  return RankedTensorType::get(shape, elementType);
 }
 
 RankedTensorType withElementType(RankedTensorType type, Type elementType) {
