@@ -241,6 +241,8 @@ void checkVisualWakeWords(const Prepare &prepare) {
   Model model(path, prepare), real(floatPath, prepare);
   std::vector<int8_t> input;
   std::vector<float> floats;
+  // How the published -116 was resized is not said. Smooth cubic and smooth linear reduction both give it; nearest
+  // pixels give -120 (Pillow's rule) or -117 (floor), linear without smoothing -119.
   for (uint8_t pixel : readImageSmooth(picture, 96, 96)) {
     input.push_back(int8_t(int(pixel) - 128));
     floats.push_back(float(pixel) / 255);
