@@ -6,10 +6,24 @@
 #include "ajour/Dialect/NN/NN.h"
 #include "ajour/Support/NodeLocation.h"
 
+#include <algorithm>
+
 using namespace ajour;
 using namespace ajour::test;
 
 namespace {
+
+/// Gives the operations of a module, constants aside, the locations of nodes.
+void nameNodes(mlir::ModuleOp module, const std::vector<std::pair<std::string, std::string>> &nodes) {
+  size_t index = 0;
+  module->walk([&](mlir::Operation *op) {
+    if (op->getName().getDialectNamespace() != "nn" || mlir::isa<nn::ConstantOp>(op) || index == nodes.size())
+      return;
+    op->setLoc(makeNodeLocation(op->getContext(), {"net.onnx", nodes[index].first, nodes[index].second, int64_t(index)}));
+    ++index;
+  });
+  EXPECT_EQ(index, nodes.size());
+}
 
 /// Two layers with a softmax between them; each operation is a node: fc1, act1, soft, fc2, act2.
 mlir::OwningOpRef<mlir::ModuleOp> makeNet() {
@@ -20,17 +34,8 @@ mlir::OwningOpRef<mlir::ModuleOp> makeNet() {
   std::string soft = m.op("nn.softmax", {hidden}, "axis = 1 : i64", type);
   m.output(m.unary("relu", m.op("nn.matmul", {soft, w2}, "", type)));
   mlir::OwningOpRef<mlir::ModuleOp> module = parseModule(m.text());
-  const std::pair<const char *, const char *> nodes[] = {
-      {"fc1", "MatMul"}, {"act1", "Tanh"}, {"soft", "Softmax"}, {"fc2", "MatMul"}, {"act2", "Relu"}};
-  int64_t index = 0;
   if (module)
-    module->walk([&](mlir::Operation *op) {
-      if (op->getName().getDialectNamespace() == "nn" && !mlir::isa<nn::ConstantOp>(op) && index < 5) {
-        op->setLoc(makeNodeLocation(op->getContext(), {"net.onnx", nodes[index].first, nodes[index].second, index}));
-        ++index;
-      }
-    });
-  EXPECT_EQ(index, 5);
+    nameNodes(*module, {{"fc1", "MatMul"}, {"act1", "Tanh"}, {"soft", "Softmax"}, {"fc2", "MatMul"}, {"act2", "Relu"}});
   return module;
 }
 
@@ -112,6 +117,36 @@ TEST_F(VerifyFaults, CodeOfADispatch) {
     std::string text = toText(report);
     EXPECT_TRUE(holds(text, "first dispatch that differs: ")) << text;
     EXPECT_TRUE(holds(text, "1 differ\nWRONG\n")) << text;
+  }
+}
+
+// The integer pass may round a quantised value one step otherwise; more is a fault.
+TEST(VerifyRounding, OneStepOfIntegerArithmeticIsANote) {
+  const auto &stages = simplifyStages();
+  int integerStage = int(std::find(stages.begin(), stages.end(), "nn-integer") - stages.begin()) + 1;
+  for (int32_t steps : {1, 3}) {
+    SCOPED_TRACE(steps);
+    ModuleText m;
+    std::string real = tensorType({4, 16}, "f32"), stored = tensorType({4, 16}, "ui8");
+    std::string parameters = "scales = array<f32: 0.05>, zero_points = array<i32: 128>";
+    std::string q = m.op("nn.quantize", {m.input(real)}, parameters, stored);
+    m.output(m.op("nn.dequantize", {q}, parameters, real));
+    mlir::OwningOpRef<mlir::ModuleOp> module = parseModule(m.text());
+    ASSERT_TRUE(module);
+    nameNodes(*module, {{"q", "QuantizeLinear"}, {"dq", "DequantizeLinear"}});
+    VerifyOptions options;
+    options.afterStages = [&](mlir::ModuleOp changed, int stage) {
+      if (stage >= integerStage)
+        changed.walk([&](nn::QuantizeOp op) { op.setZeroPoints({128 + steps}); });
+    };
+    mlir::FailureOr<VerifyReport> report = verifyModule(*module, randomInputs(*module, {}, 1), options);
+    ASSERT_TRUE(mlir::succeeded(report));
+    EXPECT_EQ(report->pass, "nn-integer");
+    EXPECT_EQ(report->roundsOtherwise(), steps == 1);
+    EXPECT_EQ(report->passed(), steps == 1);
+    std::string text = toText(*report);
+    EXPECT_EQ(holds(text, "note: integer arithmetic rounds some quantised values one step otherwise"), steps == 1) << text;
+    EXPECT_EQ(holds(text, "simplification changes the result: pass nn-integer"), steps != 1) << text;
   }
 }
 
