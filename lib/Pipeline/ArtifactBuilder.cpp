@@ -204,14 +204,9 @@ void ArtifactBuilder::addProgram(ajour_arch arch, std::vector<LevelCode> levels)
   };
   for (BlockArgument argument : main.getArguments())
     buffers[argument] = addBuffer(artifact::BufferKind::Input, argument.getType());
-  auto resolve = [](Value value) {
-    while (auto alias = value.getDefiningOp<exec::AliasOp>())
-      value = alias.getInput();
-    return value;
-  };
   auto ret = cast<func::ReturnOp>(main.getBody().front().getTerminator());
   for (Value value : ret.getOperands())
-    buffers[resolve(value)] = addBuffer(artifact::BufferKind::Output, value.getType());
+    buffers[exec::resolveAlias(value)] = addBuffer(artifact::BufferKind::Output, value.getType());
 
   for (LevelCode &level : levels) {
     auto executable = std::make_unique<artifact::ExecutableT>();
@@ -253,7 +248,7 @@ void ArtifactBuilder::addProgram(ajour_arch arch, std::vector<LevelCode> levels)
     }
     SmallVector<ElementsAttr> constantArguments;
     for (Value input : dispatch.getInputs()) {
-      Value origin = resolve(input);
+      Value origin = exec::resolveAlias(input);
       constantArguments.push_back(constants.lookup(origin));
       if (auto known = buffers.find(origin); known != buffers.end())
         program->buffers[known->second]->last_use = step;
@@ -282,7 +277,7 @@ void ArtifactBuilder::addProgram(ajour_arch arch, std::vector<LevelCode> levels)
           std::string key = "raw " + std::to_string(reinterpret_cast<uintptr_t>(constant.getAsOpaquePointer()));
           variant->operands.push_back(constantBuffer(*program, key, [&] { return nn::constantBytes(constant); }));
         } else {
-          variant->operands.push_back(buffers[resolve(dispatch.getInputs()[operand.index])]);
+          variant->operands.push_back(buffers[exec::resolveAlias(dispatch.getInputs()[operand.index])]);
         }
       }
       out->variants.push_back(std::move(variant));

@@ -22,6 +22,14 @@ using namespace mlir;
 
 namespace ajour {
 
+ajour_arch hostArch() {
+#if defined(__aarch64__)
+  return AJOUR_ARCH_AARCH64;
+#else
+  return AJOUR_ARCH_X86_64;
+#endif
+}
+
 std::unique_ptr<MLIRContext> makeContext() {
   // One thread: the compiler spreads levels over threads of its own.
   auto context = std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED);
@@ -85,13 +93,8 @@ static std::vector<ajour_cpu_level> chosenLevels(const CompileOptions &options) 
   if (!options.levels.empty())
     return options.levels;
   std::vector<ajour_cpu_level> levels;
-#if defined(__aarch64__)
-  ajour_arch arch = AJOUR_ARCH_AARCH64;
-#else
-  ajour_arch arch = AJOUR_ARCH_X86_64;
-#endif
   for (const CpuLevelInfo &info : cpuLevels())
-    if (info.arch == arch)
+    if (info.arch == hostArch())
       levels.push_back(info.level);
   return levels;
 }
@@ -101,6 +104,7 @@ static LogicalResult lowerLevels(ModuleOp module, const CompileOptions &options,
                                  std::vector<LevelCode> &codes, std::vector<OwningOpRef<ModuleOp>> &modules) {
   levels = chosenLevels(options);
   llvm::sort(levels);
+  levels.erase(llvm::unique(levels), levels.end());
   codes.resize(levels.size());
   for (auto [level, code] : llvm::zip_equal(levels, codes)) {
     report(options, "lowering", modules.size(), levels.size());
@@ -263,8 +267,7 @@ FailureOr<std::string> emitAssembly(ModuleOp module, ajour_cpu_level level, cons
 
 LogicalResult compileModule(ModuleOp module, const std::string &outputPath, const CompileOptions &options) {
   report(options, "simplifying", 0, 1);
-  int stages = options.optimization == 0 ? 0 : options.simplifyStages;
-  if (failed(simplify(module, stages)) || failed(lowerToExec(module)))
+  if (failed(simplify(module, options.stages())) || failed(lowerToExec(module)))
     return failure();
   return writeModule(module, outputPath, options);
 }
@@ -275,8 +278,7 @@ LogicalResult compileStatic(MLIRContext *context, const std::string &modelPath, 
   if (!module)
     return failure();
   report(options, "simplifying", 0, 1);
-  int stages = options.optimization == 0 ? 0 : options.simplifyStages;
-  if (failed(simplify(*module, stages)) || failed(lowerToExec(*module)))
+  if (failed(simplify(*module, options.stages())) || failed(lowerToExec(*module)))
     return failure();
   return writeStatic(*module, prefix, platform, options);
 }

@@ -47,11 +47,7 @@ std::string outputName(func::FuncOp main, unsigned index) {
   return name ? name.str() : "output " + std::to_string(index);
 }
 
-Location locationOf(Value value) {
-  while (auto alias = value.getDefiningOp<exec::AliasOp>())
-    value = alias.getInput();
-  return value.getLoc();
-}
+Location locationOf(Value value) { return exec::resolveAlias(value).getLoc(); }
 
 class Verifier {
 public:
@@ -241,7 +237,7 @@ public:
       if (auto dispatch = dyn_cast<exec::DispatchOp>(op))
         dispatches.push_back(dispatch);
       for (Value operand : op.getOperands())
-        lastUse[resolve(operand)] = dispatches.size();
+        lastUse[exec::resolveAlias(operand)] = dispatches.size();
     }
   }
 
@@ -249,11 +245,6 @@ public:
   bool failed = false;
 
 private:
-  static Value resolve(Value value) {
-    while (auto alias = value.getDefiningOp<exec::AliasOp>())
-      value = alias.getInput();
-    return value;
-  }
   /// The tensor of an operand as the compiled model has it.
   std::optional<HostTensor> valueOf(Value value);
 
@@ -269,7 +260,7 @@ private:
 } // namespace
 
 std::optional<HostTensor> DispatchChecker::valueOf(Value value) {
-  Value origin = resolve(value);
+  Value origin = exec::resolveAlias(value);
   HostTensor tensor;
   if (ElementsAttr constant = nn::getConstantValue(origin))
     tensor = toHostTensor(constant);
@@ -372,7 +363,7 @@ FailureOr<VerifyReport> Verifier::run() {
     return failure();
   importedOutputs = std::move(*outputs);
 
-  int stages = options.compile.optimization == 0 ? 0 : options.compile.simplifyStages;
+  int stages = options.compile.stages();
   FailureOr<OwningOpRef<ModuleOp>> module =
       simplified(stages < 0 ? int(simplifyStages().size()) : stages);
   if (failed(module))

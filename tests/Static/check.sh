@@ -40,7 +40,7 @@ command -v "$compiler" "${runner[0]:-true}" >/dev/null || exit 77
 
 "$ajour" compile "$model" --target "$target" -o "$scratch/ordinary.ajour"
 "$ajour" compile "$model" --emit static --target "$target" -o "$scratch/one"
-"$ajour" compile "$model" --emit static --target "$target" --cpu "$lowest" -o "$scratch/two"
+"$ajour" compile "$model" --emit static --target "$target" --cpu "$lowest" -O 1 -o "$scratch/two"
 [ "$(symbols "$scratch/one.o")" = "one_code " ] || fault "one.o has $(symbols "$scratch/one.o")"
 "$compiler" -std=c11 -Wall -Wextra -Werror -I "$source/include" -I "$scratch" "$source/tests/Static/main.c" \
   "$scratch/one.o" "$scratch/two.o" "$libraries/libAjourRuntime.a" -lpthread -o "$scratch/main"

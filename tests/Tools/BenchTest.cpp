@@ -142,27 +142,6 @@ TEST(Peak, IsPlausible) {
   EXPECT_LT(int8, 6400);
 }
 
-TEST(Peak, AnOrdinaryLoopStaysBelow) {
-  if (std::string(peakInstruction(PeakKind::F32)) == "none")
-    GTEST_SKIP() << "no loop for this CPU";
-  // Sixteen sums of one multiply-add each, written without thought of the machine: at best level with the peak.
-  float sums[16] = {};
-  volatile float factor = 0.5f;
-  constexpr int rounds = 200000;
-  double best = 0, peak = measurePeak(PeakKind::F32, 1);
-  for (int i = 0; i < 5; ++i) {
-    float f = factor;
-    auto start = std::chrono::steady_clock::now();
-    for (int round = 0; round < rounds; ++round)
-      for (float &sum : sums)
-        sum = sum * f + 1.0f;
-    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    factor = f + sums[i] * 1e-30f;
-    best = std::max(best, 2e-9 * 16 * rounds / seconds);
-  }
-  EXPECT_LT(best, 1.1 * std::max(peak, measurePeak(PeakKind::F32, 1)));
-}
-
 TEST(BenchReport, JsonKeepsNamesInAnyEncoding) {
   std::vector<BenchResult> results = someResults();
   results[0].model = "\xff";

@@ -172,6 +172,22 @@ TEST_F(CompilerCommands, CommandLinesThatAreWrong) {
   EXPECT_NE(call({"inspect", artifact, "--dim", "N=1"}).err.find("is for models"), std::string::npos);
 }
 
+TEST_F(CompilerCommands, TargetsAndLevelsAreTakenTogether) {
+  // Both architectures in one file: it runs here.
+  ASSERT_EQ(call({"compile", model, "-o", artifact, "--target", "host,aarch64-linux"}).code, 0);
+  EXPECT_EQ(call({"inspect", artifact}).code, 0);
+  // A level that is named twice is made once.
+  ASSERT_EQ(call({"compile", model, "-o", artifact, "--cpu", "avx2"}).code, 0);
+  uint64_t once = fileBytes(artifact);
+  ASSERT_EQ(call({"compile", model, "-o", artifact, "--cpu", "avx2,avx2"}).code, 0);
+  EXPECT_EQ(fileBytes(artifact), once);
+  std::filesystem::remove(artifact);
+  Outcome outcome = call({"compile", model, "-o", artifact, "--target", "aarch64-linux", "--cpu", "avx2"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("none of these code levels belongs to a target of --target"), std::string::npos) << outcome.err;
+  EXPECT_FALSE(std::filesystem::exists(artifact));
+}
+
 TEST_F(CompilerCommands, InspectPrintsWhatAModelHas) {
   Outcome outcome = call({"inspect", model});
   EXPECT_EQ(outcome.code, 0);

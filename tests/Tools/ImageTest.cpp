@@ -176,6 +176,9 @@ TEST(Image, OversizedHuffmanTablesAreRefused) {
   jpeg += std::string(40, '\0');
   EXPECT_EQ(messageOf([&] { decodeImage(bytesOf(jpeg), 3, "f.jpg"); }),
             "f.jpg: the picture is damaged: a Huffman table has more than 256 codes");
+  // A decoder skips filling bytes before the picture's start.
+  EXPECT_EQ(messageOf([&] { decodeImage(bytesOf("\xff\xff" + jpeg), 3, "f.jpg"); }),
+            "f.jpg: the picture is damaged: a Huffman table has more than 256 codes");
   jpeg[13] = '\xfe';
   EXPECT_EQ(messageOf([&] { decodeImage(bytesOf(jpeg), 3, "f.jpg"); }).find("Huffman"), std::string::npos);
 }

@@ -35,8 +35,7 @@ std::string emitText(mlir::MLIRContext *context, const CompileCommand &arguments
     module->print(os, flags);
     return text;
   }
-  int stages = options.optimization == 0 ? 0 : options.simplifyStages;
-  if (mlir::failed(simplify(*module, stages)) || mlir::failed(lowerToExec(*module)))
+  if (mlir::failed(simplify(*module, options.stages())) || mlir::failed(lowerToExec(*module)))
     return {};
   if (arguments.emit == "mlir") {
     module->print(os, flags);

@@ -9,24 +9,23 @@ namespace ajour::tools {
 
 namespace {
 
-/// The CPU levels that --target and --cpu name.
+/// The CPU levels that --target and --cpu name: those of the targets that are among the levels asked for.
+/// Levels without a target bring their own architecture along. Nothing left is an error of the command line.
 std::vector<ajour_cpu_level> levelsOf(const CompileArguments &arguments) {
   std::vector<ajour_cpu_level> levels;
-  for (const std::string &target : arguments.targets) {
-    if (target == "host")
-      continue;
-    ajour_arch arch = target == "x86-64" ? AJOUR_ARCH_X86_64 : AJOUR_ARCH_AARCH64;
-    for (const CpuLevelInfo &info : cpuLevels())
-      if (info.arch == arch)
-        levels.push_back(info.level);
+  for (const CpuLevelInfo &info : cpuLevels()) {
+    bool wanted = arguments.targets.empty() && !arguments.cpus.empty();
+    for (const std::string &target : arguments.targets) {
+      ajour_arch arch = target == "host"     ? hostArch()
+                        : target == "x86-64" ? AJOUR_ARCH_X86_64
+                                             : AJOUR_ARCH_AARCH64;
+      wanted |= info.arch == arch;
+    }
+    if (wanted && (arguments.cpus.empty() || llvm::is_contained(arguments.cpus, info.name)))
+      levels.push_back(info.level);
   }
-  if (arguments.cpus.empty())
-    return levels;
-  levels.clear();
-  for (const std::string &cpu : arguments.cpus)
-    for (const CpuLevelInfo &info : cpuLevels())
-      if (cpu == info.name)
-        levels.push_back(info.level);
+  if (levels.empty() && !arguments.cpus.empty())
+    throw CLI::ValidationError("--cpu", "none of these code levels belongs to a target of --target");
   return levels;
 }
 

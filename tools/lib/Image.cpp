@@ -37,9 +37,12 @@ std::vector<int> nearestSources(int in, int out) {
 /// segments; in the coded data between them only a marker follows the byte 0xff, unless it is 0.
 bool hasOversizedHuffmanTable(std::span<const std::byte> bytes) {
   auto at = [&](size_t i) { return i < bytes.size() ? std::to_integer<uint32_t>(bytes[i]) : 0u; };
-  if (at(0) != 0xff || at(1) != 0xd8)
+  size_t start = 0; // behind any number of filling bytes
+  while (at(start) == 0xff)
+    ++start;
+  if (start == 0 || at(start) != 0xd8)
     return false;
-  for (size_t i = 2; i + 3 < bytes.size();) {
+  for (size_t i = start + 1; i + 3 < bytes.size();) {
     uint32_t marker = at(i + 1);
     if (at(i) != 0xff || marker == 0 || marker == 0xff || (marker >= 0xd0 && marker <= 0xd9)) {
       ++i; // coded data, a filling byte, or a marker without a segment

@@ -26,8 +26,13 @@ struct CompileOptions {
   unsigned optimization = 3;
   /// Stages of simplification to run (ajour/Conversion/Simplify.h); -1: all.
   int simplifyStages = -1;
+  /// The stages that really run.
+  int stages() const { return optimization == 0 ? 0 : simplifyStages; }
   std::function<void(const char *phase, int64_t done, int64_t total)> progress;
 };
+
+/// The architecture that the compiler itself runs on.
+ajour_arch hostArch();
 
 /// A fresh context that knows every dialect of the compiler.
 std::unique_ptr<mlir::MLIRContext> makeContext();

@@ -50,7 +50,7 @@ inline Blocking chooseBlocking(int64_t rowTiles, int64_t images, int64_t panels,
 }
 
 /// The value of a size that does not depend on symbols.
-inline std::optional<int64_t> known(mlir::AffineExpr expr) { return nn::getConstant(simplifyAffineExpr(expr, 0, 64)); }
+inline std::optional<int64_t> known(mlir::AffineExpr expr) { return nn::getConstant(nn::simplifySize(expr)); }
 
 } // namespace ajour::loops
 

@@ -58,7 +58,7 @@ std::optional<DepthwisePlan> DispatchLowering::planDepthwise(nn::ConvOp op) {
   weights.nr = plan.kernel->nr;
   weights.kr = plan.kernel->kr;
   if (weights.kind == PackSpec::DepthwiseF32) {
-    plan.weightsPack = *addPack(weights);
+    plan.weightsPack = addPack(weights);
     return plan;
   }
   // Signed weights with zero points of 0 only; others take the general form.
@@ -70,11 +70,11 @@ std::optional<DepthwisePlan> DispatchLowering::planDepthwise(nn::ConvOp op) {
   plan.flip = lhsSigned == wantsSigned ? 0 : 0x80;
   plan.lhsZeroPoint = int32_t(op.getLhsZeroPoint()) + (lhsSigned == wantsSigned ? 0 : lhsSigned ? 128 : -128);
   weights.lhsZeroPoint = plan.lhsZeroPoint;
-  plan.weightsPack = *addPack(weights);
+  plan.weightsPack = addPack(weights);
   PackSpec biasSpec = weights;
   biasSpec.kind = PackSpec::DepthwiseBias;
   biasSpec.bias = bias ? int(*bias) : -1;
-  plan.biasPack = *addPack(biasSpec);
+  plan.biasPack = addPack(biasSpec);
   return plan;
 }
 

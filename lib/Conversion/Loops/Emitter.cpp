@@ -94,13 +94,6 @@ Value Emitter::ifElse(Value condition, function_ref<Value()> then, function_ref<
   return ifOp.getResult(0);
 }
 
-void Emitter::ifThen(Value condition, function_ref<void()> then) {
-  scf::IfOp::create(b, loc, condition, [&](OpBuilder &, Location) {
-    scoped([&] { then(); });
-    scf::YieldOp::create(b, loc);
-  });
-}
-
 void Emitter::ifThenElse(Value condition, function_ref<void()> then, function_ref<void()> otherwise) {
   scf::IfOp::create(
       b, loc, condition,
@@ -267,7 +260,7 @@ Value Emitter::element(Value tensor, ArrayRef<Value> index) {
   else if (Value base = buffers.lookup(tensor))
     value = loadAt(base, linearize(index, nn::getDims(tensor)), elementType(tensor));
   else
-    value = compute(tensor.getDefiningOp(), tensor, index);
+    value = compute(tensor.getDefiningOp(), index);
   scopes.back().elements[entry] = value;
   return value;
 }
@@ -280,7 +273,7 @@ Value Emitter::broadcastElement(Value operand, ArrayRef<Value> index) {
   return element(operand, own);
 }
 
-Value Emitter::compute(Operation *op, Value result, ArrayRef<Value> index) {
+Value Emitter::compute(Operation *op, ArrayRef<Value> index) {
   if (isMovement(op))
     return computeMovement(op, index);
   if (auto resize = dyn_cast<nn::ResizeOp>(op))

@@ -90,7 +90,6 @@ public:
                llvm::function_ref<Index(mlir::Value, llvm::ArrayRef<mlir::Value>)> body);
   mlir::Value ifElse(mlir::Value condition, llvm::function_ref<mlir::Value()> then,
                      llvm::function_ref<mlir::Value()> otherwise);
-  void ifThen(mlir::Value condition, llvm::function_ref<void()> then);
   void ifThenElse(mlir::Value condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise);
 
   /// Loops over the index space `dims`, first dimension outermost.
@@ -139,7 +138,7 @@ public:
   mlir::Value compareElements(nn::CompareKind kind, mlir::Value lhs, mlir::Value rhs, mlir::Type elementType);
 
 private:
-  mlir::Value compute(mlir::Operation *op, mlir::Value result, llvm::ArrayRef<mlir::Value> index);
+  mlir::Value compute(mlir::Operation *op, llvm::ArrayRef<mlir::Value> index);
   mlir::Value computeElementwise(mlir::Operation *op, llvm::ArrayRef<mlir::Value> index);
   mlir::Value computeMovement(mlir::Operation *op, llvm::ArrayRef<mlir::Value> index);
   mlir::Value computePad(nn::PadOp op, llvm::ArrayRef<mlir::Value> index);

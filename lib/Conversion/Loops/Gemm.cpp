@@ -8,8 +8,6 @@
 #include "Blocking.h"
 #include "Lowering.h"
 
-#include "mlir/Dialect/SCF/IR/SCF.h"
-
 using namespace mlir;
 
 namespace ajour::loops {
@@ -42,7 +40,7 @@ bool DispatchLowering::planZeroPoints(GemmPlan &plan, Value lhs, Value rhs, Valu
   weights.nr = plan.kernel->nr;
   weights.kr = plan.kernel->kr;
   if (weights.kind == PackSpec::GemmF32) {
-    plan.weightsPack = *addPack(weights);
+    plan.weightsPack = addPack(weights);
     return true;
   }
   std::optional<unsigned> biasArgument = bias ? constantArgument(bias) : std::nullopt;
@@ -60,11 +58,11 @@ bool DispatchLowering::planZeroPoints(GemmPlan &plan, Value lhs, Value rhs, Valu
     weights.rhsZeroPoints.push_back(shift);
   plan.needsRowSums = llvm::any_of(weights.rhsZeroPoints, [](int32_t z) { return z != 0; });
   weights.lhsZeroPoint = plan.lhsZeroPoint;
-  plan.weightsPack = *addPack(weights);
+  plan.weightsPack = addPack(weights);
   PackSpec biasSpec = weights;
   biasSpec.kind = PackSpec::GemmBias;
   biasSpec.bias = biasArgument ? int(*biasArgument) : -1;
-  plan.biasPack = *addPack(biasSpec);
+  plan.biasPack = addPack(biasSpec);
   return true;
 }
 

@@ -1,8 +1,6 @@
 //===- LowerDispatch.cpp - one dispatch as a function over work items ---------------===//
 #include "Lowering.h"
 
-#include "mlir/Dialect/SCF/IR/SCF.h"
-
 using namespace mlir;
 
 namespace ajour::loops {
@@ -24,7 +22,7 @@ std::optional<unsigned> DispatchLowering::constantArgument(Value value) {
   return argument.getArgNumber();
 }
 
-std::optional<unsigned> DispatchLowering::addPack(PackSpec spec) {
+unsigned DispatchLowering::addPack(PackSpec spec) {
   unsigned position = lowered.packs.size();
   lowered.packs.push_back(std::move(spec));
   lowered.operands.push_back({OperandSpec::Packed, position});

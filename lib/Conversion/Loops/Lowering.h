@@ -62,7 +62,7 @@ private:
   bool planZeroPoints(GemmPlan &plan, mlir::Value lhs, mlir::Value rhs, mlir::Value bias, int32_t lhsZeroPoint,
                       llvm::ArrayRef<int32_t> rhsZeroPoints, PackSpec weights);
   std::optional<unsigned> constantArgument(mlir::Value value);
-  std::optional<unsigned> addPack(PackSpec spec);
+  unsigned addPack(PackSpec spec);
 
   // Whole dispatches. Each sets `work` (and `scratch`) and writes the body of the item loop.
   void lowerPointwise();

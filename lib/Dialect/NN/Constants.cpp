@@ -20,6 +20,10 @@ ElementsAttr makeConstant(RankedTensorType type, ArrayRef<char> bytes) {
   bool isBool = type.getElementType().isInteger(1);
   if (bytes.size() <= inlineBytes && !isBool && !bytes.empty())
     return DenseElementsAttr::getFromRawBuffer(type, bytes);
+  // A tensor without elements still has a place in memory.
+  static const char nothing = 0;
+  if (bytes.empty())
+    bytes = ArrayRef<char>(&nothing, size_t(0));
   // Booleans are a byte each here and a bit each in dense attributes, so they always go the other way.
   return DenseResourceElementsAttr::get(type, "data", HeapAsmResourceBlob::allocateAndCopyWithAlign(bytes, 64, /*dataIsMutable=*/false));
 }

@@ -52,6 +52,8 @@ static unsigned symbolCount(AffineExpr expr) {
   return count;
 }
 
+AffineExpr simplifySize(AffineExpr expr) { return simplifyAffineExpr(expr, /*numDims=*/0, symbolCount(expr)); }
+
 /// Stands for sizes that cannot be: it exceeds every limit, so that whoever checks those refuses it.
 static constexpr int64_t impossibleSize = std::numeric_limits<int64_t>::max();
 
@@ -60,7 +62,7 @@ RankedTensorType makeTensor(ArrayRef<AffineExpr> dims, Type elementType) {
   SmallVector<AffineExpr> exprs;
   unsigned symbols = 0;
   for (AffineExpr dim : dims) {
-    AffineExpr expr = simplifyAffineExpr(dim, /*numDims=*/0, symbolCount(dim));
+    AffineExpr expr = simplifySize(dim);
     exprs.push_back(expr);
     // A size without symbols that is no number did not fit 64 bits, and a negative one is the same, wrapped.
     if (symbolCount(expr) == 0 && getConstant(expr).value_or(-1) < 0)
@@ -89,7 +91,7 @@ AffineExpr numElements(ArrayRef<AffineExpr> dims, MLIRContext *context) {
   AffineExpr product = getAffineConstantExpr(1, context);
   for (AffineExpr dim : dims)
     product = product * dim;
-  return simplifyAffineExpr(product, 0, symbolCount(product));
+  return simplifySize(product);
 }
 
 std::optional<Dims> broadcastDims(ArrayRef<AffineExpr> lhs, ArrayRef<AffineExpr> rhs) {

@@ -5,6 +5,8 @@
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/SetVector.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace ajour::onnx_import {
@@ -274,16 +276,26 @@ Value Node::constantInts(ArrayRef<int64_t> values, Type element) {
   return constant(RankedTensorType::get({int64_t(values.size())}, element), bytes);
 }
 
+/// A real number as an integer: truncated, the nearest end of the range beyond it, 0 for NaN.
+static int64_t toInteger(double value) {
+  constexpr double bound = 9223372036854775808.0; // 2^63
+  if (value != value)
+    return 0;
+  if (value >= bound)
+    return std::numeric_limits<int64_t>::max();
+  return value < -bound ? std::numeric_limits<int64_t>::min() : static_cast<int64_t>(value);
+}
+
 Value Node::constantFloats(ArrayRef<float> values, Type element) {
   SmallVector<char> bytes;
   for (float value : values)
-    appendNumber(bytes, value, int64_t(value), element);
+    appendNumber(bytes, value, toInteger(value), element);
   return constant(RankedTensorType::get({int64_t(values.size())}, element), bytes);
 }
 
 Value Node::scalar(double value, Type element) {
   SmallVector<char> bytes;
-  appendNumber(bytes, value, isa<FloatType>(element) ? 0 : int64_t(value), element);
+  appendNumber(bytes, value, isa<FloatType>(element) ? 0 : toInteger(value), element);
   return constant(RankedTensorType::get({}, element), bytes);
 }
 

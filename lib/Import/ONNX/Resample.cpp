@@ -189,8 +189,9 @@ void resize(Node &n) {
     if (!bySizes)
       for (int64_t axis : axes) {
         int64_t in = n.staticDims(x, axis, axis + 1, "tf_crop_and_resize")[0];
-        s.sizes[axis] = n.dim(std::max<int64_t>(
-            0, int64_t(std::floor(float(in) * (s.roi[rank + axis] - s.roi[axis]) * s.scales[axis]))));
+        double size = std::floor(float(in) * (s.roi[rank + axis] - s.roi[axis]) * s.scales[axis]);
+        constexpr double most = 1e18; // fits an integer, and no tensor
+        s.sizes[axis] = n.dim(size > 0 ? int64_t(std::min(size, most)) : 0);
       }
   }
   n.set(0, resample(n, x, s));

@@ -70,7 +70,6 @@ public:
       return error() << "schema version " << model->version() << " is not supported, expected 3";
     if (!model->subgraphs() || model->subgraphs()->size() == 0)
       return error() << "the file has no subgraph";
-    graph.subgraphCount = model->subgraphs()->size();
     subgraph = model->subgraphs()->Get(0);
     if (!subgraph)
       return error() << "subgraph 0 is missing";

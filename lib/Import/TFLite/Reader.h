@@ -62,7 +62,6 @@ struct OperatorData {
 struct Graph {
   std::string fileName;
   std::unique_ptr<llvm::MemoryBuffer> file;
-  size_t subgraphCount = 0;
   std::vector<TensorData> tensors;
   std::vector<OperatorData> operators;
   std::vector<int32_t> inputs, outputs;

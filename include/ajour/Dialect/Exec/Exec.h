@@ -15,4 +15,15 @@
 #define GET_OP_CLASSES
 #include "ajour/Dialect/Exec/ExecOps.h.inc"
 
+namespace ajour::exec {
+
+/// The value whose buffer `value` is, behind any number of exec.alias.
+inline mlir::Value resolveAlias(mlir::Value value) {
+  while (auto alias = value.getDefiningOp<AliasOp>())
+    value = alias.getInput();
+  return value;
+}
+
+} // namespace ajour::exec
+
 #endif

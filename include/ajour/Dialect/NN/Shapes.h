@@ -26,6 +26,9 @@ mlir::RankedTensorType makeTensor(llvm::ArrayRef<int64_t> dims, mlir::Type eleme
 /// The same dimensions with another element type.
 mlir::RankedTensorType withElementType(mlir::RankedTensorType type, mlir::Type elementType);
 
+/// A size expression in its simplest form.
+mlir::AffineExpr simplifySize(mlir::AffineExpr expr);
+
 /// The value of a constant expression, or nothing.
 std::optional<int64_t> getConstant(mlir::AffineExpr expr);
 
