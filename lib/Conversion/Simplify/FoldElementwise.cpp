@@ -155,8 +155,7 @@ struct FoldCast : OpRewritePattern<CastOp> {
     if (a == c)
       rewriter.replaceOp(op, inner.getInput());
     else
-      rewriter.replaceOpWithNewOp<CastOp>(op, op.getType(), inner.getInput())
-          ->setLoc(fuse(inner.getLoc(), op.getLoc()));
+      replaceFused<CastOp>(rewriter, op, inner.getLoc(), op.getType(), inner.getInput());
     return success();
   }
 };

@@ -21,8 +21,7 @@ struct FoldTranspose : OpRewritePattern<TransposeOp> {
     }
     if (auto inner = op.getInput().getDefiningOp<TransposeOp>()) {
       Perm perm = compose(inner.getPerm(), op.getPerm());
-      rewriter.replaceOpWithNewOp<TransposeOp>(op, inner.getInput(), perm)
-          ->setLoc(fuse(inner.getLoc(), op.getLoc()));
+      replaceFused<TransposeOp>(rewriter, op, inner.getLoc(), inner.getInput(), perm);
       return success();
     }
     if (movesOnlyUnits(tensorType(op.getInput()), op.getPerm())) {
@@ -43,8 +42,7 @@ struct FoldReshape : OpRewritePattern<ReshapeOp> {
     auto inner = op.getInput().getDefiningOp<ReshapeOp>();
     if (!inner)
       return failure();
-    rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), inner.getInput())
-        ->setLoc(fuse(inner.getLoc(), op.getLoc()));
+    replaceFused<ReshapeOp>(rewriter, op, inner.getLoc(), op.getType(), inner.getInput());
     return success();
   }
 };
@@ -162,8 +160,7 @@ struct FoldBroadcast : OpRewritePattern<BroadcastOp> {
       return success();
     }
     if (auto inner = op.getInput().getDefiningOp<BroadcastOp>()) {
-      rewriter.replaceOpWithNewOp<BroadcastOp>(op, op.getType(), inner.getInput())
-          ->setLoc(fuse(inner.getLoc(), op.getLoc()));
+      replaceFused<BroadcastOp>(rewriter, op, inner.getLoc(), op.getType(), inner.getInput());
       return success();
     }
     // Only dimensions of 1 are added in front.

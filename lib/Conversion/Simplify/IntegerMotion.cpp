@@ -157,9 +157,9 @@ struct RaiseQuantizeThroughLimits : OpRewritePattern<QuantizeOp> {
     }
     Value inner = QuantizeOp::create(rewriter, op.getLoc(), op.getType(), limits->getOperand(0), op.getScales(),
                                      op.getZeroPoints(), op.getAxis());
-    rewriter.replaceOpWithNewOp<ClampOp>(op, inner, rewriter.getF64FloatAttr(quantized(low, op)),
-                                         rewriter.getF64FloatAttr(quantized(high, op)))
-        ->setLoc(limits->getLoc());
+    rewriter.replaceOp(op, ClampOp::create(rewriter, limits->getLoc(), inner,
+                                           rewriter.getF64FloatAttr(quantized(low, op)),
+                                           rewriter.getF64FloatAttr(quantized(high, op))));
     return success();
   }
 

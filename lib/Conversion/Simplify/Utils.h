@@ -34,6 +34,14 @@ nn::Dims permuted(llvm::ArrayRef<mlir::AffineExpr> dims, llvm::ArrayRef<int64_t>
 /// The location of an operation made from two.
 mlir::Location fuse(mlir::Location a, mlir::Location b);
 
+/// Replaces an operation by a new one that stands for it and an inner one. The locations are joined first: an
+/// operation is gone once it has been replaced.
+template <typename NewOp, typename... Args>
+void replaceFused(mlir::PatternRewriter &rewriter, mlir::Operation *op, mlir::Location inner, Args &&...args) {
+  mlir::Location loc = fuse(inner, op->getLoc());
+  rewriter.replaceOp(op, NewOp::create(rewriter, loc, std::forward<Args>(args)...));
+}
+
 /// The elements of an f32 constant.
 std::optional<std::vector<float>> f32Constant(mlir::Value value);
 /// The one value that all elements of a floating point constant have.
