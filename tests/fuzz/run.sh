@@ -5,12 +5,13 @@
 #
 # BUILD is a build of the `sanitize` preset (default build/sanitize) in which the fuzz targets have been built; TARGET... are
 # some of them (default all). Seeds are written by FuzzSeeds, or read from AJOUR_MODELS (default ../shared/models) and
-# AJOUR_ONNX_TESTDATA (default /usr/share/libonnx-testdata/data). AJOUR_FUZZ_SEED (default 1) makes a run repeatable. Found inputs and logs are left in BUILD/fuzz/TARGET. The exit
-# code is 0 only if nothing was found.
+# AJOUR_ONNX_TESTDATA (default /usr/share/libonnx-testdata/data). AJOUR_FUZZ_SEED (default 1) chooses the inputs, AJOUR_FUZZ_RUNS
+# limits their number (default: none), which makes a run repeatable. Found inputs and logs are left in BUILD/fuzz/TARGET. The
+# exit code is 0 only if nothing was found.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 if [ $# -lt 1 ]; then
-  sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+  sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
   exit 2
 fi
 seconds=$1
@@ -50,7 +51,7 @@ for target in "${targets[@]}"; do
   rm -rf "$work"
   mkdir -p "$work/seeds" "$work/corpus"
   make_seeds "$target" "$work/seeds"
-  if "$build/bin/fuzz/$target" -seed="${AJOUR_FUZZ_SEED:-1}" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
+  if "$build/bin/fuzz/$target" -seed="${AJOUR_FUZZ_SEED:-1}" -runs="${AJOUR_FUZZ_RUNS:--1}" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
     -artifact_prefix="$work/" "$work/corpus" "$work/seeds" >"$work/log" 2>&1; then
     echo "$target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$work/log") inputs," \
       "$(sed -n 's/^stat::peak_rss_mb: *//p' "$work/log") MB at most"

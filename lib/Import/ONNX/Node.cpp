@@ -479,6 +479,8 @@ std::string Node::text(ArrayRef<AffineExpr> dims) const { return nn::toString(di
 
 Ints Node::staticDims(Value v, int64_t from, int64_t to, const char *what) {
   Dims dims = dimsOf(v);
+  if (to > int64_t(dims.size()))
+    refuse(Twine(what) + " needs dimension " + Twine(to - 1) + " of " + text(v));
   Ints sizes;
   for (int64_t i = from; i < to; ++i) {
     std::optional<int64_t> size = nn::getConstant(dims[i]);

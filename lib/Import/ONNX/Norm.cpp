@@ -163,6 +163,8 @@ void topK(Node &n) {
 
 /// A [C] tensor along dimension 1 of a tensor of this rank.
 Value perChannel(Node &n, Value v, int64_t rank) {
+  if (Node::rankOf(v) != 1)
+    n.refuse("a parameter for each channel is " + n.text(v) + ", expected one dimension");
   Dims dims{Node::dimsOf(v)[0]};
   for (int64_t i = 2; i < rank; ++i)
     dims.push_back(n.dim(1));

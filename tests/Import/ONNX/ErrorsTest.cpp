@@ -40,6 +40,13 @@ TEST(Errors, EveryUnsupportedNodeIsListedInOneRun) {
   EXPECT_EQ(std::count(o.error.begin(), o.error.end(), '\n'), 3) << "four problems, and none for Relu:\n" << o.error;
 }
 
+TEST(Errors, ParametersForEachChannelHaveOneDimension) {
+  ModelBuilder m(13);
+  m.input("x", {1, 2, 3, 3}).input("scale", {}).input("bias", {2});
+  m.node("InstanceNormalization", {"x", "scale", "bias"}, {"y"}).output("y");
+  expectError(importOnly(m), {"InstanceNormalization", "a parameter for each channel is f32[], expected one dimension"});
+}
+
 TEST(Errors, Opsets) {
   expectError(importOnly(relu(22)), {"operator set ai.onnx 22", "newest that is known is 21", "--allow-newer-opset"});
   ImportOptions options;
