@@ -93,8 +93,11 @@ static Value addBias(Emitter &e, Value acc, Value bias, Value channel, Type accT
   return e.convert(acc, accType, result);
 }
 
-Value DispatchLowering::convElement(nn::ConvOp op, ArrayRef<Value> index) {
-  nn::Dims in = nn::getDims(op.getInput()), filter = nn::getDims(op.getFilter());
+/// One element of a convolution of either kind, which differ in the input coordinate that a tap reads: see windowSum.
+template <typename Op>
+Value DispatchLowering::windowedElement(Op op, ArrayRef<Value> index,
+                                        function_ref<std::pair<Value, Value>(size_t, Value)> inputAt) {
+  nn::Dims filter = nn::getDims(op.getFilter());
   nn::Dims window(filter.begin() + 1, filter.end() - 1);
   Type acc = accumulatorOf(op), lhsType = Emitter::elementType(op.getInput()),
        rhsType = Emitter::elementType(op.getFilter());
@@ -104,63 +107,43 @@ Value DispatchLowering::convElement(nn::ConvOp op, ArrayRef<Value> index) {
   Value firstChannel =
       groups == 1 ? e->i64(0) : e->mul(e->div(o, e->i64(*nn::getConstant(filter[0]) / groups)), perGroup);
   Value zero = rhsZeroPoint(op.getRhsZeroPoints(), o);
-  Value sum = windowSum(
-      *e, window, e->constant(acc, 0),
-      [&](size_t i, Value tap) -> std::pair<Value, Value> {
-        Value x = e->add(e->sub(e->mul(index[i + 1], e->i64(op.getStrides()[i])), e->i64(op.getPadsLow()[i])),
-                         e->mul(tap, e->i64(op.getDilations()[i])));
-        return {x, e->inRange(x, e->size(in[i + 1]))};
-      },
-      [&](ArrayRef<Value> taps, ArrayRef<Value> coordinates, Value carried) {
-        return e->reduce(e->i64(0), perGroup, {carried}, [&](Value c, ArrayRef<Value> args) -> Index {
-          Index x = {index[0]}, w = {o};
-          x.append(coordinates.begin(), coordinates.end());
-          x.push_back(e->add(firstChannel, c));
-          w.append(taps.begin(), taps.end());
-          w.push_back(c);
-          return {product(args[0], e->element(op.getInput(), x), e->element(op.getFilter(), w), lhsType, rhsType,
-                          op.getLhsZeroPoint(), zero, acc)};
-        })[0];
-      });
+  auto channels = [&](ArrayRef<Value> taps, ArrayRef<Value> coordinates, Value carried) {
+    return e->reduce(e->i64(0), perGroup, {carried}, [&](Value c, ArrayRef<Value> args) -> Index {
+      Index x = {index[0]}, w = {o};
+      x.append(coordinates.begin(), coordinates.end());
+      x.push_back(e->add(firstChannel, c));
+      w.append(taps.begin(), taps.end());
+      w.push_back(c);
+      return {product(args[0], e->element(op.getInput(), x), e->element(op.getFilter(), w), lhsType, rhsType,
+                      op.getLhsZeroPoint(), zero, acc)};
+    })[0];
+  };
+  Value sum = windowSum(*e, window, e->constant(acc, 0), inputAt, channels);
   return addBias(*e, sum, op.getBias(), o, acc, resultElement(op));
 }
 
+Value DispatchLowering::convElement(nn::ConvOp op, ArrayRef<Value> index) {
+  nn::Dims in = nn::getDims(op.getInput());
+  return windowedElement(op, index, [&](size_t i, Value tap) -> std::pair<Value, Value> {
+    Value x = e->add(e->sub(e->mul(index[i + 1], e->i64(op.getStrides()[i])), e->i64(op.getPadsLow()[i])),
+                     e->mul(tap, e->i64(op.getDilations()[i])));
+    return {x, e->inRange(x, e->size(in[i + 1]))};
+  });
+}
+
 Value DispatchLowering::convTransposeElement(nn::ConvTransposeOp op, ArrayRef<Value> index) {
-  nn::Dims in = nn::getDims(op.getInput()), filter = nn::getDims(op.getFilter());
-  nn::Dims window(filter.begin() + 1, filter.end() - 1);
-  Type acc = accumulatorOf(op), lhsType = Emitter::elementType(op.getInput()),
-       rhsType = Emitter::elementType(op.getFilter());
-  Value o = index.back();
-  int64_t groups = op.getGroups();
-  Value perGroup = e->size(filter.back());
-  Value firstChannel =
-      groups == 1 ? e->i64(0) : e->mul(e->div(o, e->i64(*nn::getConstant(filter[0]) / groups)), perGroup);
-  Value zero = rhsZeroPoint(op.getRhsZeroPoints(), o);
-  Value sum = windowSum(
-      *e, window, e->constant(acc, 0),
-      [&](size_t i, Value tap) -> std::pair<Value, Value> {
-        // stride * x + dilation * tap - low = y
-        Value scaled = e->sub(e->add(index[i + 1], e->i64(op.getPadsLow()[i])), e->mul(tap, e->i64(op.getDilations()[i])));
-        int64_t stride = op.getStrides()[i];
-        if (stride == 1)
-          return {scaled, e->inRange(scaled, e->size(in[i + 1]))};
-        Value isWhole = e->compare(arith::CmpIPredicate::eq, e->rem(scaled, e->i64(stride)), e->i64(0));
-        Value notNegative = e->compare(arith::CmpIPredicate::sge, scaled, e->i64(0));
-        Value x = e->div(scaled, e->i64(stride));
-        return {x, e->logicalAnd(e->logicalAnd(notNegative, isWhole), e->inRange(x, e->size(in[i + 1])))};
-      },
-      [&](ArrayRef<Value> taps, ArrayRef<Value> coordinates, Value carried) {
-        return e->reduce(e->i64(0), perGroup, {carried}, [&](Value c, ArrayRef<Value> args) -> Index {
-          Index x = {index[0]}, w = {o};
-          x.append(coordinates.begin(), coordinates.end());
-          x.push_back(e->add(firstChannel, c));
-          w.append(taps.begin(), taps.end());
-          w.push_back(c);
-          return {product(args[0], e->element(op.getInput(), x), e->element(op.getFilter(), w), lhsType, rhsType,
-                          op.getLhsZeroPoint(), zero, acc)};
-        })[0];
-      });
-  return addBias(*e, sum, op.getBias(), o, acc, resultElement(op));
+  nn::Dims in = nn::getDims(op.getInput());
+  return windowedElement(op, index, [&](size_t i, Value tap) -> std::pair<Value, Value> {
+    // stride * x + dilation * tap - low = y
+    Value scaled = e->sub(e->add(index[i + 1], e->i64(op.getPadsLow()[i])), e->mul(tap, e->i64(op.getDilations()[i])));
+    int64_t stride = op.getStrides()[i];
+    if (stride == 1)
+      return {scaled, e->inRange(scaled, e->size(in[i + 1]))};
+    Value isWhole = e->compare(arith::CmpIPredicate::eq, e->rem(scaled, e->i64(stride)), e->i64(0));
+    Value notNegative = e->compare(arith::CmpIPredicate::sge, scaled, e->i64(0));
+    Value x = e->div(scaled, e->i64(stride));
+    return {x, e->logicalAnd(e->logicalAnd(notNegative, isWhole), e->inRange(x, e->size(in[i + 1])))};
+  });
 }
 
 Value DispatchLowering::matmulElement(nn::MatmulOp op, ArrayRef<Value> index) {

@@ -80,6 +80,9 @@ private:
 
   // Roots as the element of a value, with the reduction inside (the general form).
   void bindContraction(mlir::Operation *root);
+  template <typename Op>
+  mlir::Value windowedElement(Op op, llvm::ArrayRef<mlir::Value> index,
+                              llvm::function_ref<std::pair<mlir::Value, mlir::Value>(size_t, mlir::Value)> inputAt);
   mlir::Value convElement(nn::ConvOp op, llvm::ArrayRef<mlir::Value> index);
   mlir::Value convTransposeElement(nn::ConvTransposeOp op, llvm::ArrayRef<mlir::Value> index);
   mlir::Value matmulElement(nn::MatmulOp op, llvm::ArrayRef<mlir::Value> index);

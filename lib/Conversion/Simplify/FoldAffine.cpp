@@ -198,10 +198,6 @@ struct IntegerBias : OpRewritePattern<BinaryOp> {
   }
 };
 
-bool isZero(ArrayRef<int64_t> values) {
-  return llvm::all_of(values, [](int64_t value) { return value == 0; });
-}
-
 /// x * a per input channel in front of a product. Zero padding stays zero under a finite factor. An addition
 /// in front only commutes without padding.
 template <typename Op> struct AffineBeforeProduct : OpRewritePattern<Op> {

@@ -76,10 +76,6 @@ template <typename Op> void absorb(Op op, const PaddedInput &padded, PatternRewr
   });
 }
 
-bool isZero(ArrayRef<int64_t> values) {
-  return llvm::all_of(values, [](int64_t value) { return value == 0; });
-}
-
 struct PadBeforeConv : OpRewritePattern<ConvOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ConvOp op, PatternRewriter &rewriter) const override {

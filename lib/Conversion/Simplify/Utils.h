@@ -34,6 +34,11 @@ nn::Dims permuted(llvm::ArrayRef<mlir::AffineExpr> dims, llvm::ArrayRef<int64_t>
 /// The location of an operation made from two.
 mlir::Location fuse(mlir::Location a, mlir::Location b);
 
+/// Whether every value is 0.
+inline bool isZero(llvm::ArrayRef<int64_t> values) {
+  return llvm::all_of(values, [](int64_t value) { return value == 0; });
+}
+
 /// Replaces an operation by a new one that stands for it and an inner one. The locations are joined first: an
 /// operation is gone once it has been replaced.
 template <typename NewOp, typename... Args>

@@ -78,15 +78,21 @@ static LogicalResult checkSameElement(std::optional<Location> loc, StringRef op,
   return success();
 }
 
-void BinaryOp::build(OpBuilder &b, OperationState &state, BinaryKind kind, Value lhs, Value rhs) {
-  state.getOrAddProperties<Properties>().setKind(BinaryKindAttr::get(b.getContext(), kind));
+/// Fills in an operation of two operands that has its kind; where the types do not fit, the verifier speaks about `fallback`.
+template <typename Op>
+static void buildPair(OpBuilder &b, OperationState &state, Value lhs, Value rhs, Type fallback) {
   state.addOperands({lhs, rhs});
   SmallVector<Type> types;
-  if (succeeded(inferReturnTypes(b.getContext(), state.location, state.operands,
-                                 state.attributes.getDictionary(b.getContext()), state.getRawProperties(), {}, types)))
+  if (succeeded(Op::inferReturnTypes(b.getContext(), state.location, state.operands,
+                                     state.attributes.getDictionary(b.getContext()), state.getRawProperties(), {}, types)))
     state.addTypes(types);
   else
-    state.addTypes(lhs.getType());
+    state.addTypes(fallback);
+}
+
+void BinaryOp::build(OpBuilder &b, OperationState &state, BinaryKind kind, Value lhs, Value rhs) {
+  state.getOrAddProperties<Properties>().setKind(BinaryKindAttr::get(b.getContext(), kind));
+  buildPair<BinaryOp>(b, state, lhs, rhs, lhs.getType());
 }
 
 LogicalResult BinaryOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
@@ -103,13 +109,7 @@ LogicalResult BinaryOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
 
 void CompareOp::build(OpBuilder &b, OperationState &state, CompareKind kind, Value lhs, Value rhs) {
   state.getOrAddProperties<Properties>().setKind(CompareKindAttr::get(b.getContext(), kind));
-  state.addOperands({lhs, rhs});
-  SmallVector<Type> types;
-  if (succeeded(inferReturnTypes(b.getContext(), state.location, state.operands,
-                                 state.attributes.getDictionary(b.getContext()), state.getRawProperties(), {}, types)))
-    state.addTypes(types);
-  else
-    state.addTypes(withElementType(tensor(lhs), b.getI1Type()));
+  buildPair<CompareOp>(b, state, lhs, rhs, withElementType(tensor(lhs), b.getI1Type()));
 }
 
 LogicalResult CompareOp::inferReturnTypes(MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,
