@@ -52,9 +52,28 @@ LogicalResult lowerToExec(ModuleOp module) {
   return verify(module);
 }
 
-static void report(const CompileOptions &options, const char *phase, int64_t done, int64_t total) {
+static void progress(const CompileOptions &options, const char *phase, int64_t done, int64_t total) {
   if (options.progress)
     options.progress(phase, done, total);
+}
+
+/// What a report says of the model before anything changes it.
+static void reportImported(ModuleOp module, const CompileOptions &options) {
+  if (options.report)
+    reportImportedLayout(module, *options.report);
+}
+
+/// What a report says of the dispatches, from the highest level that a callee has code for.
+static void reportCompiled(ModuleOp module, const CompileOptions &options, const std::vector<LevelCode> &codes) {
+  if (!options.report)
+    return;
+  auto lowered = [&](StringRef callee) -> const LoweredDispatch * {
+    for (const LevelCode &code : llvm::reverse(codes))
+      if (auto found = code.dispatches.find(callee); found != code.dispatches.end())
+        return &found->second;
+    return nullptr;
+  };
+  reportCompiledLayout(module, lowered, *options.report);
 }
 
 /// Whether the code generator makes other code of the same loops than for the level before.
@@ -107,13 +126,14 @@ static LogicalResult lowerLevels(ModuleOp module, const CompileOptions &options,
   levels.erase(llvm::unique(levels), levels.end());
   codes.resize(levels.size());
   for (auto [level, code] : llvm::zip_equal(levels, codes)) {
-    report(options, "lowering", modules.size(), levels.size());
+    progress(options, "lowering", modules.size(), levels.size());
     bool isLowest = modules.empty() || lookupCpuLevel(levels[modules.size() - 1])->arch != lookupCpuLevel(level)->arch;
     FailureOr<OwningOpRef<ModuleOp>> loops = lowerLevel(module, level, isLowest, code);
     if (failed(loops))
       return failure();
     modules.push_back(std::move(*loops));
   }
+  reportCompiled(module, options, codes);
   return success();
 }
 
@@ -159,7 +179,7 @@ LogicalResult writeModule(ModuleOp module, const std::string &path, const Compil
       ++done;
     }
   };
-  report(options, "generating code", 0, levels.size());
+  progress(options, "generating code", 0, levels.size());
   std::vector<std::thread> threads;
   unsigned count = std::min<unsigned>(std::max(1u, std::thread::hardware_concurrency()), levels.size());
   for (unsigned i = 1; i < count; ++i)
@@ -170,10 +190,10 @@ LogicalResult writeModule(ModuleOp module, const std::string &path, const Compil
   if (llvm::is_contained(failed, 1))
     return failure();
 
-  report(options, "writing", 0, 1);
+  progress(options, "writing", 0, 1);
   if (mlir::failed(writeCodes(module, path, codes)))
     return failure();
-  report(options, "writing", 1, 1);
+  progress(options, "writing", 1, 1);
   return success();
 }
 
@@ -231,18 +251,18 @@ LogicalResult writeStatic(ModuleOp module, const std::string &prefix, StaticPlat
       parts.push_back({*loops, code.level});
   if (parts.empty())
     return emitError(module.getLoc()) << "the model computes nothing: there is no code to write";
-  report(options, "generating code", 0, 1);
+  progress(options, "generating code", 0, 1);
   FailureOr<StaticObject> object = emitStaticObject(parts, staticTableName(prefix), emit);
   if (failed(object))
     return failure();
   for (LevelCode &code : codes)
     code.identity = object->identity;
-  report(options, "writing", 0, 1);
+  progress(options, "writing", 0, 1);
   std::string paths[] = {prefix + ".ajour", prefix + ".o", prefix + ".h"};
   if (succeeded(writeCodes(module, paths[0], codes)) &&
       succeeded(writeBytes(module, paths[1], StringRef(object->object.data(), object->object.size()))) &&
       succeeded(writeBytes(module, paths[2], staticHeader(prefix)))) {
-    report(options, "writing", 1, 1);
+    progress(options, "writing", 1, 1);
     return success();
   }
   for (const std::string &path : paths)
@@ -266,7 +286,8 @@ FailureOr<std::string> emitAssembly(ModuleOp module, ajour_cpu_level level, cons
 }
 
 LogicalResult compileModule(ModuleOp module, const std::string &outputPath, const CompileOptions &options) {
-  report(options, "simplifying", 0, 1);
+  reportImported(module, options);
+  progress(options, "simplifying", 0, 1);
   if (failed(simplify(module, options.stages())) || failed(lowerToExec(module)))
     return failure();
   return writeModule(module, outputPath, options);
@@ -277,7 +298,8 @@ LogicalResult compileStatic(MLIRContext *context, const std::string &modelPath, 
   OwningOpRef<ModuleOp> module = importModel(context, modelPath, options.import);
   if (!module)
     return failure();
-  report(options, "simplifying", 0, 1);
+  reportImported(*module, options);
+  progress(options, "simplifying", 0, 1);
   if (failed(simplify(*module, options.stages())) || failed(lowerToExec(*module)))
     return failure();
   return writeStatic(*module, prefix, platform, options);

@@ -81,6 +81,28 @@ TEST_F(CompilerCommands, CompiledModelsRun) {
   EXPECT_EQ(outcome.out, "y f32 1x8 1 1 1 1 1 1 1 1\n");
 }
 
+/// y = Transpose(Conv(x)), which moves data at both borders: the convolution's operand and the output.
+TEST_F(CompilerCommands, ReportsWhatRemainsOfLayouts) {
+  ModelBuilder m(13);
+  m.input("x", {1, 2, 4, 4}).initializer("w", ajour::onnx_test::ramp({3, 2, 3, 3}));
+  m.node("Conv", {"x", "w"}, {"c"}, {{"pads", ajour::onnx_test::Int64s{1, 1, 1, 1}}}).lastNode().set_name("conv");
+  m.node("Transpose", {"c"}, {"y"}, {{"perm", ajour::onnx_test::Int64s{0, 1, 3, 2}}}).output("y");
+  save(m, model);
+  Outcome text = call({"compile", model, "-o", artifact, "--cpu", "avx2,neon", "--report", "-"});
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_NE(text.out.find("model net.onnx\n\n[layout]\nimported_ops 3\nimported_bytes 512\nimported_implied_ops 2\n"
+                          "imported_implied_bytes 320\n"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("the input stays as the user passes it"), std::string::npos) << text.out;
+  std::string file = directory.file("report.json");
+  EXPECT_EQ(call({"compile", model, "-o", artifact, "--cpu", "avx2,neon", "--report", file}).out, "");
+  auto bytes = readFile(file);
+  std::string json(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  EXPECT_NE(json.find("\"imported_implied_ops\": 2"), std::string::npos) << json;
+  Outcome wrong = call({"compile", model, "-o", artifact, "--emit", "nn", "--report", "-"});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_NE(wrong.err.find("--report: is written of what is compiled whole, not with --emit nn"), std::string::npos) << wrong.err;
+}
+
 TEST_F(CompilerCommands, FilesThatAreNoModels) {
   std::string other = directory.file("net.pb"), none = directory.file("none.onnx"), empty = directory.file("empty.tflite");
   writeFile(other, "what");

@@ -20,6 +20,7 @@ namespace {
 struct CompileCommand : CompileArguments {
   std::string output;
   std::string emit = "artifact";
+  std::string report;
 };
 
 /// What is written after a stage instead of an artifact.
@@ -78,6 +79,8 @@ void checkArguments(const CompileCommand &arguments, const CompileOptions &optio
   if (arguments.output.empty())
     throw CLI::ValidationError("--output", "is empty, expected a file");
   bool isStatic = arguments.emit == "static";
+  if (!arguments.report.empty() && !isStatic && arguments.emit != "artifact")
+    throw CLI::ValidationError("--report", "is written of what is compiled whole, not with --emit " + arguments.emit);
   for (const std::string &target : arguments.targets)
     if (target == "arm64-ios" && !isStatic)
       throw CLI::ValidationError("--target", "arm64-ios loads no code from files; give --emit static");
@@ -93,11 +96,24 @@ void checkArguments(const CompileCommand &arguments, const CompileOptions &optio
     throw CLI::ValidationError("--cpu", "--emit static makes code for the levels of one architecture, that of --target");
 }
 
+/// As JSON where the file's name says so; "-" is stdout.
+void writeReport(const std::string &path, const CompileReport &report) {
+  std::string text = extensionOf(path) == "json" ? reportJson(report) : reportText(report);
+  if (path == "-")
+    std::cout << text;
+  else
+    writeFile(path, text);
+}
+
 void runCompile(const CompileCommand &arguments) {
   CompileOptions options = optionsOf(arguments);
   checkArguments(arguments, options);
   Progress progress;
   attachProgress(options, progress);
+  CompileReport report;
+  report.model = baseName(arguments.model);
+  if (!arguments.report.empty())
+    options.report = &report;
   auto context = makeContext();
   DiagnosticCollector diagnostics(context.get(), arguments.model);
   bool done = true;
@@ -116,6 +132,8 @@ void runCompile(const CompileCommand &arguments) {
     std::cerr << note << "\n";
   if (!done)
     throw DiagnosedError(diagnostics.text());
+  if (options.report)
+    writeReport(arguments.report, report);
 }
 
 } // namespace
@@ -140,6 +158,7 @@ void registerCompileCommand(CLI::App &app) {
   command->add_option("-o,--output", arguments->output, "File to write; with --emit static a prefix, or a directory")->required();
   command->add_option("--emit", arguments->emit, "artifact; static (object file, header and artifact for linking); nn, mlir (dispatches) or asm as text")
       ->check(CLI::IsMember({"artifact", "static", "nn", "mlir", "asm"}));
+  command->add_option("--report", arguments->report, "File for what became of the model; JSON if it ends in .json, - for stdout");
   command->callback([arguments] { runCompile(*arguments); });
 }
 

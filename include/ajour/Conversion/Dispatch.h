@@ -55,6 +55,10 @@ struct LoweredDispatch {
   std::vector<PackSpec> packs;
   mlir::AffineExpr work;         ///< number of work items
   mlir::AffineExpr scratchBytes; ///< per thread
+  /// What operands are copied into scratch memory as, for reports: "im2col", "band", "rows" or empty; and the bytes
+  /// that one run writes there.
+  std::string copyKind;
+  mlir::AffineExpr copyBytes;
 };
 
 /// Writes the code of a callee for a level into `destination` (functions with the signature of

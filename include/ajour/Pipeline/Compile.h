@@ -8,6 +8,7 @@
 
 #include "ajour/ABI/CpuFeatures.h"
 #include "ajour/Import/Import.h"
+#include "ajour/Pipeline/Report.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -29,6 +30,8 @@ struct CompileOptions {
   /// The stages that really run.
   int stages() const { return optimization == 0 ? 0 : simplifyStages; }
   std::function<void(const char *phase, int64_t done, int64_t total)> progress;
+  /// Where the compilation tells of itself, or null.
+  CompileReport *report = nullptr;
 };
 
 /// The architecture that the compiler itself runs on.

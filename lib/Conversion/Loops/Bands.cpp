@@ -107,6 +107,8 @@ void DispatchLowering::lowerBands(const GemmPlan &plan, const BandPlan &band) {
   int64_t panelsPerItem = llvm::divideCeil(panels, band.groups), blocks = llvm::divideCeil(height, band.outputRows);
   lowered.scratchBytes =
       getAffineConstantExpr(band.bandRows * band.rowElements * nn::elementBytes(type) + AJOUR_BUFFER_SLACK, context);
+  lowered.copyKind = "band";
+  lowered.copyBytes = out[0] * blocks * band.groups * (band.bandRows * band.rowElements * nn::elementBytes(type));
   auto c = [&](int64_t value) { return e->i64(value); };
 
   items(out[0] * blocks * band.groups, [&](Value item) {

@@ -204,6 +204,9 @@ void DispatchLowering::lowerGemm(const GemmPlan &plan) {
   if (!plan.direct) {
     int64_t bytes = blockRows * scratchStride * elementSize + 64;
     lowered.scratchBytes = getAffineConstantExpr(bytes, context);
+    bool isWindowed = isa<nn::ConvOp>(plan.root) && plan.k != nn::getConstant(nn::getDims(plan.lhs).back());
+    lowered.copyKind = isWindowed ? "im2col" : "rows";
+    lowered.copyBytes = plan.images * plan.rows * (groups * paddedK * elementSize);
   }
 
   items(plan.images * blocks * groups, [&](Value item) {

@@ -23,16 +23,6 @@ namespace ajour {
 namespace simplify {
 namespace {
 
-/// What a dynamic dimension counts for.
-constexpr int64_t assumedDim = 128;
-
-int64_t estimateBytes(RankedTensorType type) {
-  int64_t bytes = elementBytes(type.getElementType());
-  for (int64_t size : type.getShape())
-    bytes *= ShapedType::isDynamic(size) ? assumedDim : size;
-  return bytes;
-}
-
 /// A value without the transposes above it: value = transpose(root, perm).
 struct Resolved {
   Value root;
@@ -457,7 +447,7 @@ LayoutReport countLayoutOps(func::FuncOp function) {
     auto transpose = dyn_cast<TransposeOp>(op);
     if (!transpose || simplify::movesOnlyUnits(simplify::tensorType(transpose.getInput()), transpose.getPerm()))
       return;
-    int64_t bytes = simplify::estimateBytes(simplify::tensorType(transpose.getResult()));
+    int64_t bytes = estimateBytes(simplify::tensorType(transpose.getResult()));
     bool border = comesFromArgument(transpose.getInput()) || goesToReturn(transpose.getResult());
     (border ? report.borderTransposes : report.transposes) += 1;
     (border ? report.borderBytes : report.transposeBytes) += bytes;

@@ -94,6 +94,15 @@ AffineExpr numElements(ArrayRef<AffineExpr> dims, MLIRContext *context) {
   return simplifySize(product);
 }
 
+int64_t estimateSize(AffineExpr expr) {
+  SmallVector<AffineExpr> values(symbolCount(expr), getAffineConstantExpr(assumedSize, expr.getContext()));
+  return getConstant(simplifySize(expr.replaceSymbols(values))).value_or(0);
+}
+
+int64_t estimateBytes(RankedTensorType type) {
+  return estimateSize(numElements(getDims(type), type.getContext())) * elementBytes(type.getElementType());
+}
+
 std::optional<Dims> broadcastDims(ArrayRef<AffineExpr> lhs, ArrayRef<AffineExpr> rhs) {
   if (lhs.size() < rhs.size())
     std::swap(lhs, rhs);

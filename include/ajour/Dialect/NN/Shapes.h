@@ -42,6 +42,12 @@ std::optional<SymbolMultiple> matchSymbol(mlir::AffineExpr expr);
 /// Product of all dimensions.
 mlir::AffineExpr numElements(llvm::ArrayRef<mlir::AffineExpr> dims, mlir::MLIRContext *context);
 
+/// What a size is for reports and estimates, which know no values of symbols: each counts as `assumedSize`.
+constexpr int64_t assumedSize = 128;
+int64_t estimateSize(mlir::AffineExpr expr);
+/// Bytes of a tensor under that assumption.
+int64_t estimateBytes(mlir::RankedTensorType type);
+
 /// NumPy broadcasting of two shapes; nothing when they do not fit (two dynamic dimensions fit only when
 /// their expressions are equal; a dynamic dimension against a static one other than 1 does not fit).
 std::optional<Dims> broadcastDims(llvm::ArrayRef<mlir::AffineExpr> lhs, llvm::ArrayRef<mlir::AffineExpr> rhs);
