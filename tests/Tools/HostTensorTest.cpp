@@ -2,11 +2,14 @@
 
 #include "Tools/TempDirectory.h"
 
+#include "ajour/Encoding/Half.h"
+
 #include <cmath>
 #include <gtest/gtest.h>
 #include <limits>
 
 using namespace ajour::tools;
+using namespace ajour::encoding;
 
 namespace {
 

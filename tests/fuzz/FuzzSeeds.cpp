@@ -1,19 +1,15 @@
-// Writes the seeds of FuzzArtifact into a directory: FuzzSeeds DIRECTORY
+// Writes the seeds of a target into a directory: FuzzSeeds FuzzArtifact|FuzzWeight DIRECTORY
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 
+#include "Encoding/Weights.h"
 #include "Runtime/Fixture.h"
+#include "ajour/Encoding/Codec.h"
 
 using namespace ajour::test;
 
-int main(int argc, char **argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: FuzzSeeds DIRECTORY\n");
-    return 2;
-  }
-  const std::string directory = argv[1];
-  std::filesystem::create_directories(directory);
+static void writeArtifacts(const std::string &directory) {
   auto seed = [&](const std::string &name, char mode, const std::string &bytes) {
     writeFile(directory + "/" + name, mode + bytes);
   };
@@ -26,5 +22,35 @@ int main(int argc, char **argv) {
     seed("description" + suffix, 1, bytes.substr(header.description_offset, header.description_size));
     seed("file" + suffix, 2, bytes);
   }
+}
+
+/// A small weight of each structure, each with other values.
+static void writeWeights(const std::string &directory) {
+  std::mt19937 rng(1);
+  const WeightShape shape = {6, 18, 3, 3};
+  const std::vector<Values> values = allValues();
+  size_t count = 0;
+  for (const Structure &structure : structuresFor(rng, shape)) {
+    const Values &v = values[count % values.size()];
+    const Weight weight = randomWeight(rng, v, shape, randomMask(rng, structure, shape, .4));
+    std::vector<uint8_t> bytes;
+    if (encode(weight, {structure, v}, bytes).empty())
+      writeFile(directory + "/" + std::to_string(count) + "-" + std::string(name(structure.kind)),
+                std::string(bytes.begin(), bytes.end()));
+    ++count;
+  }
+}
+
+int main(int argc, char **argv) {
+  const std::string target = argc == 3 ? argv[1] : "";
+  if (target != "FuzzArtifact" && target != "FuzzWeight") {
+    std::fprintf(stderr, "usage: FuzzSeeds FuzzArtifact|FuzzWeight DIRECTORY\n");
+    return 2;
+  }
+  std::filesystem::create_directories(argv[2]);
+  if (target == "FuzzWeight")
+    writeWeights(argv[2]);
+  else
+    writeArtifacts(argv[2]);
   return 0;
 }

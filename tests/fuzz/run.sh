@@ -30,7 +30,7 @@ cases=${AJOUR_ONNX_TESTDATA:-/usr/share/libonnx-testdata/data}
 # make_seeds TARGET FOLDER: small good files of the format that it reads
 make_seeds() {
   case "$1" in
-    FuzzArtifact) "$build/bin/fuzz/FuzzSeeds" "$2" ;;
+    FuzzArtifact | FuzzWeight) "$build/bin/fuzz/FuzzSeeds" "$1" "$2" ;;
     FuzzONNX)
       cp tools/quickstart/fashion.onnx "$2"
       find "$cases" -name model.onnx -size -4k 2>/dev/null | sort | awk 'NR % 4 == 1' | while read -r file; do

@@ -87,12 +87,6 @@ void setReal(HostTensor &tensor, int64_t index, double value);
 /// Stores the low bits of `value` in an integer tensor.
 void setInteger(HostTensor &tensor, int64_t index, int64_t value);
 
-/// IEEE half precision and bfloat16, rounded to nearest even.
-uint16_t floatToHalf(float value);
-float halfToFloat(uint16_t bits);
-uint16_t floatToBFloat(float value);
-float bfloatToFloat(uint16_t bits);
-
 /// The value that a quantised element stands for; the element itself where `info.scale` is 0.
 double dequantize(const TensorInfo &info, double stored);
 
