@@ -9,6 +9,8 @@
 #define MR 6
 #define VECTORS 2
 #define PASSES 2
+#define STEPS 4
+#define NEAR_FLOATS 128
 #define CHAINS(m) ((m) == 1 ? 4 : (m) <= 2 ? 2 : 1)
 #define PREFETCH_FLOATS(m) ((m) == 1 ? 2048 : 512)
 #include "vector.inc"

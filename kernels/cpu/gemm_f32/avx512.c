@@ -8,6 +8,8 @@
 #define MR 14
 #define VECTORS 2
 #define PASSES 1
+#define STEPS 4
+#define NEAR_FLOATS 128
 #define CHAINS(m) ((m) <= 2 ? 4 : (m) <= 4 ? 2 : 1)
 #define PREFETCH_FLOATS(m) 2048
 #include "vector.inc"

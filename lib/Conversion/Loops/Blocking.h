@@ -16,6 +16,12 @@ inline int64_t blockBudget(ajour_cpu_level level) { return level >= AJOUR_LEVEL_
 /// Work items that a dispatch should have, so that threads share it evenly; fewer where each item copies.
 inline constexpr int64_t wantedItems = 12, wantedCopyingItems = 6;
 
+/// Bytes of weights that stay in the second-level cache while row tiles pass by, and of a row tile that stays in the first.
+inline int64_t residentBytes(ajour_cpu_level level) { return blockBudget(level); }
+inline constexpr int64_t residentTileBytes = 32 << 10;
+/// Work items where each takes some row tiles and all weights, and row tiles from which on it does.
+inline constexpr int64_t wantedRowItems = 24, leastRowItems = 24;
+
 /// Bytes of one row tile from which its depth is taken in stretches.
 inline constexpr int64_t deepTileBytes = 72 << 10;
 

@@ -100,6 +100,8 @@ public:
   mlir::Value pointer(mlir::Value base, mlir::Value offsetElements, mlir::Type elementType);
   mlir::Value loadAt(mlir::Value base, mlir::Value offsetElements, mlir::Type elementType);
   void storeAt(mlir::Value scalar, mlir::Value base, mlir::Value offsetElements, mlir::Type elementType);
+  /// Asks for the cache line of an address that will be read.
+  void prefetch(mlir::Value pointer);
   /// Memory of the function's frame for `count` elements, 64-byte aligned, allocated at its entry.
   mlir::Value frameArray(mlir::Type elementType, int64_t count);
   /// A constant table in the module.

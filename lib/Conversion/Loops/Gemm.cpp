@@ -128,6 +128,14 @@ std::optional<GemmPlan> DispatchLowering::planConv(nn::ConvOp op) {
 // Code
 //===----------------------------------------------------------------------===//
 
+Type DispatchLowering::lhsType(const GemmPlan &plan) {
+  return plan.kernel->lhs == AJOUR_F32 ? Type(Float32Type::get(context)) : Type(IntegerType::get(context, 8));
+}
+
+Type DispatchLowering::accType(const GemmPlan &plan) {
+  return plan.kernel->lhs == AJOUR_F32 ? Type(Float32Type::get(context)) : Type(IntegerType::get(context, 32));
+}
+
 /// Copies `count` rows from row `first` of an image into scratch.
 static void emitRowCopy(Emitter &e, const GemmPlan &plan, Value source, Value target, Value lda, Value first,
                         Value count, Value paddedK, function_ref<void(StringRef, ArrayRef<Value>)> call) {
@@ -163,39 +171,51 @@ static void emitRowCopy(Emitter &e, const GemmPlan &plan, Value source, Value ta
   call(is8 ? "ajour_im2col_8bit" : "ajour_im2col_f32", operands);
 }
 
-void DispatchLowering::lowerGemm(const GemmPlan &plan) {
+/// How the work items of a product are made and walked.
+GemmSchedule DispatchLowering::scheduleGemm(const GemmPlan &plan) {
   const ajour_kernel_row &kernel = *plan.kernel;
-  bool is8 = kernel.lhs != AJOUR_F32;
-  Type lhsType = is8 ? Type(IntegerType::get(context, 8)) : Type(Float32Type::get(context));
-  Type accType = is8 ? Type(IntegerType::get(context, 32)) : Type(Float32Type::get(context));
+  int64_t elementSize = kernel.lhs != AJOUR_F32 ? 1 : 4, mr = kernel.mr;
   int64_t paddedK = llvm::alignTo(plan.k, kernel.kr), panels = llvm::divideCeil(plan.n, kernel.nr);
-  int64_t mr = kernel.mr, elementSize = is8 ? 1 : 4;
+  int64_t tileBytes = paddedK * elementSize * mr, weightBytes = panels * kernel.nr * paddedK * elementSize;
   std::optional<int64_t> rows = known(plan.rows), images = known(plan.images);
-  if (std::optional<BandPlan> band = planBand(plan))
-    return lowerBands(plan, *band);
-
-  int64_t tileBytes = paddedK * elementSize * mr;
   int64_t maxTiles = std::clamp<int64_t>(blockBudget(level) / tileBytes, 1, 8);
-  Blocking blocking{maxTiles, 1};
-  if (rows && images) {
-    int64_t rowTiles = llvm::divideCeil(std::max<int64_t>(*rows, 1), mr);
-    // Few rows stay together whatever they weigh: each block reads all weights.
-    if (rowTiles <= 4)
-      maxTiles = rowTiles;
-    blocking = chooseBlocking(rowTiles, std::max<int64_t>(*images, 1), panels, maxTiles, tileBytes,
-                              panels * kernel.nr * paddedK * elementSize, !plan.direct);
+  GemmSchedule schedule;
+  if (!rows || !images) {
+    schedule.tiles = maxTiles;
+    return schedule;
   }
+  int64_t rowTiles = llvm::divideCeil(std::max<int64_t>(*rows, 1), mr);
+  if (rowTiles * std::max<int64_t>(*images, 1) >= leastRowItems && weightBytes <= residentBytes(level) &&
+      tileBytes <= residentTileBytes) {
+    schedule.rowsOuter = true;
+    schedule.tiles = std::clamp<int64_t>(rowTiles * *images / wantedRowItems, 1, maxTiles);
+    return schedule;
+  }
+  // Few rows stay together whatever they weigh: each block reads all weights.
+  if (rowTiles <= 4)
+    maxTiles = rowTiles;
+  Blocking blocking = chooseBlocking(rowTiles, std::max<int64_t>(*images, 1), panels, maxTiles, tileBytes, weightBytes,
+                                     !plan.direct);
   // Few rows of great depth: a stretch of the depth meets all rows before the next, so that its weights come from far
   // away only once.
-  int64_t stretches = 1;
-  if (rows && images && !plan.needsRowSums && llvm::divideCeil(*rows, mr) <= 4 && tileBytes > deepTileBytes) {
-    blocking = {int64_t(llvm::divideCeil(*rows, mr)), std::min(panels, plan.direct ? wantedItems : wantedCopyingItems)};
-    stretches = llvm::divideCeil(tileBytes, deepTileBytes);
+  if (!plan.needsRowSums && rowTiles <= 4 && tileBytes > deepTileBytes) {
+    blocking = {rowTiles, std::min(panels, plan.direct ? wantedItems : wantedCopyingItems)};
+    schedule.stretches = llvm::divideCeil(tileBytes, deepTileBytes);
   }
-  int64_t tiles = blocking.tiles, groups = blocking.groups;
-  int64_t panelsPerItem = llvm::divideCeil(panels, groups);
-  groups = llvm::divideCeil(panels, panelsPerItem);
-  int64_t blockRows = tiles * mr;
+  schedule.tiles = blocking.tiles;
+  schedule.panelsPerItem = llvm::divideCeil(panels, blocking.groups);
+  return schedule;
+}
+
+void DispatchLowering::lowerGemm(const GemmPlan &plan) {
+  if (std::optional<BandPlan> band = planBand(plan))
+    return lowerBands(plan, *band);
+  const ajour_kernel_row &kernel = *plan.kernel;
+  int64_t paddedK = llvm::alignTo(plan.k, kernel.kr), panels = llvm::divideCeil(plan.n, kernel.nr);
+  int64_t elementSize = nn::elementBytes(lhsType(plan));
+  GemmSchedule schedule = scheduleGemm(plan);
+  int64_t panelsPerItem = schedule.panelsPerItem ? schedule.panelsPerItem : panels;
+  int64_t groups = llvm::divideCeil(panels, panelsPerItem), blockRows = schedule.tiles * kernel.mr;
   AffineExpr blocks = plan.rows.ceilDiv(blockRows);
   // Rows of the scratch copy keep clear of 4 KiB strides, which fall into the same cache sets.
   int64_t scratchStride = llvm::alignTo(paddedK * elementSize, 64) / elementSize;
@@ -212,62 +232,71 @@ void DispatchLowering::lowerGemm(const GemmPlan &plan) {
   items(plan.images * blocks * groups, [&](Value item) {
     Value group = e->rem(item, e->i64(groups)), block = e->div(item, e->i64(groups));
     Value blockCount = e->size(blocks), rowCount = e->size(plan.rows);
-    Value image = e->div(block, blockCount);
-    Value first = e->mul(e->rem(block, blockCount), e->i64(blockRows));
-    Value last = e->min(rowCount, e->add(first, e->i64(blockRows)));
-    Value source = e->buffer(plan.lhs), lhs = source, lda = e->i64(plan.k), k = e->i64(paddedK);
-    if (!plan.direct) {
-      nn::Dims in = nn::getDims(plan.lhs);
-      if (isa<nn::ConvOp>(plan.root)) {
-        Value imageSize = e->product(ArrayRef(in).drop_front());
-        source = e->pointer(source, e->mul(image, imageSize), lhsType);
-      }
-      lhs = scratch;
-      lda = e->i64(scratchStride);
-      emitRowCopy(*e, plan, source, scratch, lda, first, e->sub(last, first), k,
-                  [&](StringRef symbol, ArrayRef<Value> operands) { callKernel(symbol, operands); });
+    GemmBlock part;
+    part.image = e->div(block, blockCount);
+    part.first = e->mul(e->rem(block, blockCount), e->i64(blockRows));
+    part.last = e->min(rowCount, e->add(part.first, e->i64(blockRows)));
+    part.lhs = e->buffer(plan.lhs);
+    part.lda = e->i64(plan.k);
+    part.firstPanel = e->mul(group, e->i64(panelsPerItem));
+    part.lastPanel = e->min(e->i64(panels), e->add(part.firstPanel, e->i64(panelsPerItem)));
+    if (!plan.direct)
+      copyRows(plan, part, scratchStride);
+    part.acc = e->frameArray(accType(plan), kernel.mr * kernel.nr);
+    part.rowSums = plan.needsRowSums ? e->frameArray(e->b.getI32Type(), kernel.mr) : Value();
+    if (schedule.stretches > 1) {
+      e->loop(part.firstPanel, part.lastPanel, [&](Value panel) { emitStretches(plan, schedule, part, panel); });
+    } else if (schedule.rowsOuter) {
+      emitRowTiles(plan, part, [&](Value row, Value count) {
+        e->loop(part.firstPanel, part.lastPanel, [&](Value panel) { emitGemmTile(plan, part, row, count, panel); });
+      });
+    } else {
+      e->loop(part.firstPanel, part.lastPanel, [&](Value panel) {
+        emitRowTiles(plan, part, [&](Value row, Value count) { emitGemmTile(plan, part, row, count, panel); });
+      });
     }
-    Value acc = e->frameArray(accType, mr * kernel.nr);
-    Value rowSums = plan.needsRowSums ? e->frameArray(e->b.getI32Type(), mr) : Value();
-    Value firstPanel = e->mul(group, e->i64(panelsPerItem));
-    Value lastPanel = e->min(e->i64(panels), e->add(firstPanel, e->i64(panelsPerItem)));
-    e->loop(firstPanel, lastPanel, [&](Value panel) {
-      if (stretches > 1) {
-        emitStretches(plan, stretches, *rows, lhs, lda, panel, e->mul(image, rowCount), paddedK);
-        return;
-      }
-      e->loop(
-          first, last,
-          [&](Value row) {
-            Value scratchRow = plan.direct ? row : e->sub(row, first);
-            Value lhsRow = e->pointer(lhs, e->mul(scratchRow, lda), lhsType);
-            auto tile = [&](Value count) {
-              Value firstRow = !plan.direct && isa<nn::ConvOp>(plan.root) ? e->add(row, e->mul(image, rowCount)) : row;
-              emitGemmTile(plan, lhsRow, lda, panel, acc, rowSums, firstRow, count, k);
-            };
-            Value room = e->sub(last, row);
-            if (!rows || *rows % mr == 0) {
-              // Unknown sizes: the tile is computed whole (from scratch) and stored in part.
-              tile(rows ? e->i64(mr) : e->min(room, e->i64(mr)));
-            } else {
-              Value isWhole = e->compare(arith::CmpIPredicate::sge, room, e->i64(mr));
-              e->ifThenElse(
-                  isWhole, [&] { tile(e->i64(mr)); }, [&] { tile(e->i64(*rows % mr)); });
-            }
-          },
-          mr);
-    });
   });
 }
 
+/// Copies the rows of a block into scratch, and makes them its lhs.
+void DispatchLowering::copyRows(const GemmPlan &plan, GemmBlock &part, int64_t stride) {
+  Value source = part.lhs;
+  if (isa<nn::ConvOp>(plan.root)) {
+    Value imageSize = e->product(ArrayRef(nn::getDims(plan.lhs)).drop_front());
+    source = e->pointer(source, e->mul(part.image, imageSize), lhsType(plan));
+  }
+  part.lhs = scratch;
+  part.lda = e->i64(stride);
+  emitRowCopy(*e, plan, source, scratch, part.lda, part.first, e->sub(part.last, part.first),
+              e->i64(llvm::alignTo(plan.k, plan.kernel->kr)),
+              [&](StringRef symbol, ArrayRef<Value> operands) { callKernel(symbol, operands); });
+}
+
+/// The row tiles of a block: their first row and the number of rows.
+void DispatchLowering::emitRowTiles(const GemmPlan &plan, const GemmBlock &part,
+                                    function_ref<void(Value row, Value count)> tile) {
+  int64_t mr = plan.kernel->mr;
+  std::optional<int64_t> rows = known(plan.rows);
+  e->loop(
+      part.first, part.last,
+      [&](Value row) {
+        Value room = e->sub(part.last, row);
+        // Unknown sizes: the tile is computed whole (from scratch) and stored in part.
+        if (!rows || *rows % mr == 0)
+          return tile(row, rows ? e->i64(mr) : e->min(room, e->i64(mr)));
+        Value isWhole = e->compare(arith::CmpIPredicate::sge, room, e->i64(mr));
+        e->ifThenElse(isWhole, [&] { tile(row, e->i64(mr)); }, [&] { tile(row, e->i64(*rows % mr)); });
+      },
+      mr);
+}
+
 /// All row tiles of one panel, a stretch of the depth at a time.
-void DispatchLowering::emitStretches(const GemmPlan &plan, int64_t stretches, int64_t rows, Value lhs, Value lda,
-                                     Value panel, Value firstRow, int64_t paddedK) {
+void DispatchLowering::emitStretches(const GemmPlan &plan, const GemmSchedule &schedule, const GemmBlock &part,
+                                     Value panel) {
   const ajour_kernel_row &kernel = *plan.kernel;
-  bool is8 = kernel.lhs != AJOUR_F32;
-  Type type = is8 ? Type(IntegerType::get(context, 8)) : Type(Float32Type::get(context));
-  Type accType = is8 ? Type(IntegerType::get(context, 32)) : Type(Float32Type::get(context));
-  int64_t depth = llvm::alignTo(llvm::divideCeil(paddedK, stretches), kernel.kr);
+  Type type = lhsType(plan), accType = this->accType(plan);
+  int64_t rows = *known(plan.rows), paddedK = llvm::alignTo(plan.k, kernel.kr);
+  int64_t depth = llvm::alignTo(llvm::divideCeil(paddedK, schedule.stretches), kernel.kr);
   Value weights = e->pointer(operandPointer(OperandSpec::Packed, plan.weightsPack),
                              e->mul(panel, e->i64(paddedK * kernel.nr)), type);
   int64_t tiles = llvm::divideCeil(rows, kernel.mr);
@@ -275,38 +304,65 @@ void DispatchLowering::emitStretches(const GemmPlan &plan, int64_t stretches, in
   for (int64_t from = 0; from < paddedK; from += depth)
     for (int64_t t = 0; t < tiles; ++t) {
       accs[t].push_back(e->frameArray(accType, kernel.mr * kernel.nr));
-      Value lhsTile = e->pointer(lhs, e->add(e->mul(lda, e->i64(t * kernel.mr)), e->i64(from)), type);
+      Value lhsTile = e->pointer(part.lhs, e->add(e->mul(part.lda, e->i64(t * kernel.mr)), e->i64(from)), type);
       Value rhs = e->pointer(weights, e->i64(from * kernel.nr), type);
       int64_t count = std::min<int64_t>(kernel.mr, rows - t * kernel.mr);
-      callKernel(kernel.symbol, {lhsTile, lda, rhs, accs[t].back(), e->i64(count), e->i64(std::min(depth, paddedK - from))});
+      callKernel(kernel.symbol,
+                 {lhsTile, part.lda, rhs, accs[t].back(), e->i64(count), e->i64(std::min(depth, paddedK - from))});
     }
+  Value firstRow = e->mul(part.image, e->i64(rows));
   for (int64_t t = 0; t < tiles; ++t)
     emitTileEpilogue(plan, accs[t], Value(), panel, e->add(firstRow, e->i64(t * kernel.mr)),
                      e->i64(std::min<int64_t>(kernel.mr, rows - t * kernel.mr)));
 }
 
-void DispatchLowering::emitGemmTile(const GemmPlan &plan, Value lhs, Value lda, Value panel, Value acc, Value rowSums,
-                                    Value firstRow, Value rows, Value paddedK) {
+/// The product of `count` rows from `row` of the block's image with one panel, and what follows it.
+void DispatchLowering::emitGemmTile(const GemmPlan &plan, const GemmBlock &part, Value row, Value count, Value panel) {
   const ajour_kernel_row &kernel = *plan.kernel;
-  bool is8 = kernel.lhs != AJOUR_F32;
-  Type accType = is8 ? Type(IntegerType::get(context, 32)) : Type(Float32Type::get(context));
-  Type i8 = IntegerType::get(context, 8);
-  Value packed = operandPointer(OperandSpec::Packed, plan.weightsPack);
-  Value rhs = e->pointer(packed, e->mul(panel, e->mul(paddedK, e->i64(kernel.nr))), is8 ? i8 : accType);
-  Value computed = matchPattern(rows, m_Constant()) ? rows : e->i64(kernel.mr);
-  callKernel(kernel.symbol, {lhs, lda, rhs, acc, computed, paddedK});
-  if (rowSums)
-    e->loop(e->i64(0), rows, [&](Value r) {
-      Value start = e->mul(r, lda);
+  Value paddedK = e->i64(llvm::alignTo(plan.k, kernel.kr));
+  Value scratchRow = plan.direct ? row : e->sub(row, part.first);
+  Value lhs = e->pointer(part.lhs, e->mul(scratchRow, part.lda), lhsType(plan));
+  Value firstRow = !plan.direct && isa<nn::ConvOp>(plan.root)
+                       ? e->add(row, e->mul(part.image, e->size(plan.rows)))
+                       : row;
+  prefetchEpilogue(plan, panel, firstRow, count);
+  Value rhs = e->pointer(operandPointer(OperandSpec::Packed, plan.weightsPack),
+                         e->mul(panel, e->mul(paddedK, e->i64(kernel.nr))), lhsType(plan));
+  Value computed = matchPattern(count, m_Constant()) ? count : e->i64(kernel.mr);
+  callKernel(kernel.symbol, {lhs, part.lda, rhs, part.acc, computed, paddedK});
+  if (part.rowSums)
+    e->loop(e->i64(0), count, [&](Value r) {
+      Value start = e->mul(r, part.lda);
       Value sum = e->reduce(e->i64(0), e->i64(plan.k), {e->i32(0)}, [&](Value p, ArrayRef<Value> carried) -> Index {
-        Type type = kernel.lhs == AJOUR_I8 ? i8 : Type(IntegerType::get(context, 8, IntegerType::Unsigned));
+        auto signedness = kernel.lhs == AJOUR_I8 ? IntegerType::Signless : IntegerType::Unsigned;
+        Type type = IntegerType::get(context, 8, signedness);
         Value x = e->convert(e->loadAt(lhs, e->add(start, p), type), type, e->b.getI32Type());
         return {e->add(carried[0], x)};
       })[0];
-      e->storeAt(sum, rowSums, r, e->b.getI32Type());
+      e->storeAt(sum, part.rowSums, r, e->b.getI32Type());
     });
+  emitTileEpilogue(plan, {part.acc}, part.rowSums, panel, firstRow, count);
+}
 
-  emitTileEpilogue(plan, {acc}, rowSums, panel, firstRow, rows);
+/// Asks for what the epilogue of a tile reads besides the accumulators, so that it arrives while these are computed.
+void DispatchLowering::prefetchEpilogue(const GemmPlan &plan, Value panel, Value firstRow, Value rows) {
+  constexpr int64_t lineBytes = 64;
+  nn::Dims dims = nn::getDims(plan.result);
+  for (auto [i, spec] : llvm::enumerate(lowered.operands)) {
+    if (spec.kind != OperandSpec::Argument)
+      continue;
+    Value argument = callee.getArgument(spec.index);
+    if (argument == plan.lhs || constantArgument(argument) || nn::getDims(argument) != dims)
+      continue;
+    Type type = Emitter::elementType(argument);
+    int64_t bytes = nn::elementBytes(type);
+    Value column = e->mul(panel, e->i64(plan.kernel->nr));
+    e->loop(e->i64(0), rows, [&](Value r) {
+      Value start = e->add(e->mul(e->add(firstRow, r), e->i64(plan.n)), column);
+      for (int64_t at = 0; at < plan.kernel->nr * bytes; at += lineBytes)
+        e->prefetch(e->pointer(pointers[i], e->add(start, e->i64(at / bytes)), type));
+    });
+  }
 }
 
 /// What follows the product of a tile: `accs` are added, then comes everything up to the results. `firstRow` counts
@@ -314,7 +370,7 @@ void DispatchLowering::emitGemmTile(const GemmPlan &plan, Value lhs, Value lda, 
 void DispatchLowering::emitTileEpilogue(const GemmPlan &plan, ArrayRef<Value> accs, Value rowSums, Value panel,
                                         Value firstRow, Value rows) {
   const ajour_kernel_row &kernel = *plan.kernel;
-  Type accType = kernel.lhs != AJOUR_F32 ? Type(IntegerType::get(context, 32)) : Type(Float32Type::get(context));
+  Type accType = this->accType(plan);
   nn::Dims out = nn::getDims(plan.result);
   nn::Dims rowDims(out.begin(), out.end() - 1);
   Value firstColumn = e->mul(panel, e->i64(kernel.nr));

@@ -26,6 +26,22 @@ struct GemmPlan {
   int biasPack = -1;
 };
 
+/// How the work items of a product are made and walked.
+struct GemmSchedule {
+  int64_t tiles = 1;         ///< row tiles of a block
+  int64_t panelsPerItem = 0; ///< 0: all
+  int64_t stretches = 1;     ///< of the depth
+  bool rowsOuter = false;    ///< a row tile meets all panels before the next tile does
+};
+
+/// What one work item of a product works on, as values.
+struct GemmBlock {
+  mlir::Value image, first, last; ///< rows of the image
+  mlir::Value firstPanel, lastPanel;
+  mlir::Value lhs, lda;           ///< row 0 of the matrix, or of scratch, which holds row `first`
+  mlir::Value acc, rowSums;
+};
+
 /// A convolution whose rows need no copy for each tap: a band of padded input rows is copied once, and each window
 /// row is a contiguous run in it.
 struct BandPlan {
@@ -95,10 +111,15 @@ private:
   bool collapse();
   mlir::Value operandPointer(OperandSpec::Kind kind, unsigned index);
   void callKernel(llvm::StringRef symbol, llvm::ArrayRef<mlir::Value> operands);
-  void emitGemmTile(const GemmPlan &plan, mlir::Value lhs, mlir::Value lda, mlir::Value panel, mlir::Value acc,
-                    mlir::Value rowSums, mlir::Value firstRow, mlir::Value rows, mlir::Value paddedK);
-  void emitStretches(const GemmPlan &plan, int64_t stretches, int64_t rows, mlir::Value lhs, mlir::Value lda,
-                     mlir::Value panel, mlir::Value firstRow, int64_t paddedK);
+  mlir::Type lhsType(const GemmPlan &plan);
+  mlir::Type accType(const GemmPlan &plan);
+  GemmSchedule scheduleGemm(const GemmPlan &plan);
+  void copyRows(const GemmPlan &plan, GemmBlock &part, int64_t stride);
+  void emitRowTiles(const GemmPlan &plan, const GemmBlock &part,
+                    llvm::function_ref<void(mlir::Value row, mlir::Value count)> tile);
+  void emitGemmTile(const GemmPlan &plan, const GemmBlock &part, mlir::Value row, mlir::Value count, mlir::Value panel);
+  void emitStretches(const GemmPlan &plan, const GemmSchedule &schedule, const GemmBlock &part, mlir::Value panel);
+  void prefetchEpilogue(const GemmPlan &plan, mlir::Value panel, mlir::Value firstRow, mlir::Value rows);
   void emitTileEpilogue(const GemmPlan &plan, llvm::ArrayRef<mlir::Value> accs, mlir::Value rowSums, mlir::Value panel,
                         mlir::Value firstRow, mlir::Value rows);
   std::optional<BandPlan> planBand(const GemmPlan &plan);

@@ -2,7 +2,9 @@
 #include "Codegen.h"
 
 #include "llvm/Analysis/TargetTransformInfo.h"
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/PatternMatch.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/Utils/LowerMemIntrinsics.h"
 
@@ -41,6 +43,35 @@ struct ExpandMemoryIntrinsics : PassInfoMixin<ExpandMemoryIntrinsics> {
     return PreservedAnalyses::none();
   }
 };
+
+/// x86's minimum and maximum give their second operand if any is NaN. With a limit that is none, one instruction is thus
+/// enough, where the intrinsic takes three; only the sign of a zero may differ.
+struct ExpandLimits : PassInfoMixin<ExpandLimits> {
+  PreservedAnalyses run(Function &function, FunctionAnalysisManager &) {
+    SmallVector<IntrinsicInst *> found;
+    for (BasicBlock &block : function)
+      for (Instruction &instruction : block)
+        if (auto *limit = dyn_cast<IntrinsicInst>(&instruction))
+          if (limit->getIntrinsicID() == Intrinsic::maximum || limit->getIntrinsicID() == Intrinsic::minimum)
+            found.push_back(limit);
+    bool changed = false;
+    for (IntrinsicInst *limit : found) {
+      Value *x = limit->getArgOperand(0), *bound = limit->getArgOperand(1);
+      if (isa<Constant>(x))
+        std::swap(x, bound);
+      const APFloat *number;
+      if (!match(bound, PatternMatch::m_APFloat(number)) || number->isNaN())
+        continue;
+      IRBuilder<> builder(limit);
+      Value *beyond = limit->getIntrinsicID() == Intrinsic::maximum ? builder.CreateFCmpOLT(x, bound)
+                                                                     : builder.CreateFCmpOGT(x, bound);
+      limit->replaceAllUsesWith(builder.CreateSelect(beyond, bound, x));
+      limit->eraseFromParent();
+      changed = true;
+    }
+    return changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
+  }
+};
 } // namespace
 
 static OptimizationLevel levelOf(unsigned optimization) {
@@ -73,6 +104,8 @@ void optimizeModule(Module &module, TargetMachine &machine, unsigned optimizatio
   ModulePassManager passes = optimization == 0 ? builder.buildO0DefaultPipeline(OptimizationLevel::O0)
                                                : builder.buildPerModuleDefaultPipeline(levelOf(optimization));
   passes.addPass(createModuleToFunctionPassAdaptor(ExpandMemoryIntrinsics(optimization)));
+  if (machine.getTargetTriple().isX86())
+    passes.addPass(createModuleToFunctionPassAdaptor(ExpandLimits()));
   passes.run(module, modules);
 }
 
