@@ -78,7 +78,9 @@ std::string checkValues(const Values &values, const WeightShape &shape) {
   if (!isFloatType(values.type))
     return "type is " + number(values.type) + "; it may be f32, f16 or bf16";
   if (values.kind == ValuesKind::Float)
-    return values.granularity == Granularity::Tensor ? "" : "granularity is for integers and codebooks; floats have one";
+    return values.granularity == Granularity::Tensor && values.bits == 0
+               ? ""
+               : "granularity and bits are for integers and codebooks, not for floating point numbers";
   if (values.bits < 1 || values.bits > 8)
     return "bits is " + number(values.bits) + "; it may be 1 to 8";
   if (values.granularity == Granularity::Group && (values.group < 1 || values.group > INT32_MAX))

@@ -206,8 +206,9 @@ TEST(Codec, ParametersOutOfRangeAreNamed) {
   EXPECT_EQ(makeStructure("nm", std::vector<Parameter>{{"m", {4}}}, structure), "'nm' has no parameter 'm'");
   EXPECT_EQ(makeStructure("nm", std::vector<Parameter>{{"of", {4, 4}}}, structure), "parameter 'of' of 'nm' must be one number");
   Encoding encoding;
-  encoding.values.kind = ValuesKind::Int;
   encoding.values.bits = 9;
+  EXPECT_EQ(check(encoding, {8, 8}), "granularity and bits are for integers and codebooks, not for floating point numbers");
+  encoding.values.kind = ValuesKind::Int;
   EXPECT_EQ(check(encoding, {8, 8}), "bits is 9; it may be 1 to 8");
   encoding.values.bits = 4;
   encoding.values.granularity = Granularity::Group;
