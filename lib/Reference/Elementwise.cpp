@@ -503,26 +503,10 @@ LogicalResult evaluate(QuantizeOp op, Evaluation &e) {
   return success();
 }
 
-/// The parameter's index for each element when blocks along `axis` share one.
-static std::vector<int64_t> blockIndices(ArrayRef<int64_t> shape, int64_t axis, int64_t block) {
-  axis = axis < 0 ? axis + int64_t(shape.size()) : axis;
-  int64_t inner = sizeOf(shape, axis + 1, shape.size()), size = shape[axis];
-  int64_t blocks = llvm::divideCeil(size, block);
-  std::vector<int64_t> indices(sizeOf(shape, 0, shape.size()));
-  for (size_t i = 0; i < indices.size(); ++i) {
-    int64_t outer = i / inner / size, along = i / inner % size;
-    indices[i] = (outer * blocks + along / block) * inner + i % inner;
-  }
-  return indices;
-}
-
 LogicalResult evaluate(DequantizeOp op, Evaluation &e) {
   ArrayRef<float> scales = op.getScales();
   ArrayRef<int32_t> zeroPoints = op.getZeroPoints();
-  std::vector<int64_t> blocks;
-  if (op.getBlock() > 0)
-    blocks = blockIndices(e.operand(0).shape, op.getAxis(), op.getBlock());
-  PerChannel channel(e.operand(0).shape, op.getAxis(), op.getBlock() > 0 ? 1 : scales.size());
+  PerChannel channel(e.operand(0).shape, op.getAxis(), scales.size());
   int64_t count = e.result().numElements();
   dispatchInt(e.operand(0).elementType, [&](auto fromTag) {
     using From = typename decltype(fromTag)::type;
@@ -532,7 +516,7 @@ LogicalResult evaluate(DequantizeOp op, Evaluation &e) {
       const From *in = e.operand(0).as<From>();
       To *out = e.result().as<To>();
       for (int64_t i = 0; i < count; ++i) {
-        size_t c = blocks.empty() ? channel(i) : blocks[i];
+        size_t c = channel(i);
         // 64-bit operands may wrap here; all others are exact.
         auto difference = static_cast<int64_t>(static_cast<uint64_t>(in[i]) - static_cast<uint64_t>(zeroPoints[c]));
         out[i] = To(C(difference) * C(scales[c]));

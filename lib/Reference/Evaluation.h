@@ -96,6 +96,8 @@ llvm::LogicalResult evaluate(nn::ScatterElementsOp op, Evaluation &e);
 llvm::LogicalResult evaluate(nn::ScatterNDOp op, Evaluation &e);
 llvm::LogicalResult evaluate(nn::ReverseSequenceOp op, Evaluation &e);
 llvm::LogicalResult evaluate(nn::IotaOp op, Evaluation &e);
+llvm::LogicalResult evaluate(nn::DequantizeGroupedOp op, Evaluation &e);
+llvm::LogicalResult evaluate(nn::DequantizeCodebookOp op, Evaluation &e);
 
 } // namespace ajour::reference
 

@@ -158,6 +158,7 @@ FailureOr<std::vector<HostTensor>> evaluate(Operation *op, ArrayRef<const HostTe
           .Case<nn::TransposeOp, nn::ReshapeOp, nn::BroadcastOp, nn::SliceOp, nn::ConcatOp, nn::PadOp, nn::GatherOp,
                 nn::GatherElementsOp, nn::GatherNDOp, nn::ScatterElementsOp, nn::ScatterNDOp, nn::ReverseSequenceOp,
                 nn::IotaOp>(run)
+          .Case<nn::DequantizeGroupedOp, nn::DequantizeCodebookOp>(run)
           .Default([](Operation *other) {
             return other->emitError() << "the reference has no meaning for '" << other->getName() << "'";
           });

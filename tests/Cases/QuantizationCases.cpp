@@ -135,7 +135,7 @@ TEST(QuantizationCases, Q7_Float4) {
   z->set_data_type(float4);
   z->set_raw_data(std::string("\0", 1));
   m.node("QuantizeLinear", {"x", "s", "z"}, {"q"}).node("DequantizeLinear", {"q", "s"}, {"y"}).output("y");
-  expectError(importOnly(m), {"(QuantizeLinear, #0)", "quantises to float4e2m1, expected an integer of 4 to 16 bits"});
+  expectError(importOnly(m), {"(QuantizeLinear, #0)", "quantises to float4e2m1, expected an integer of 2 to 16 bits"});
 }
 
 TEST(QuantizationCases, Q9_TheZeroPointIsAddedAfterRounding) {

@@ -22,8 +22,14 @@ module attributes {nn.symbols = [#nn.symbol<"batch", 1, 16>]} {
     %cast = nn.cast %x : (tensor<2xf32>) -> tensor<2xui8>
     %clamp = nn.clamp %x {low = 0.0 : f64, high = 6.0 : f64} : (tensor<2xf32>) -> tensor<2xf32>
     %quantize = nn.quantize %x {scales = array<f32: 0.5>, zero_points = array<i32: 3>} : (tensor<2xf32>) -> tensor<2xi8>
-    %dequantize = nn.dequantize %q {scales = array<f32: 0.5>, zero_points = array<i32: 3>, axis = 0 : i64, block = 2 : i64}
+    %dequantize = nn.dequantize %q {scales = array<f32: 0.5>, zero_points = array<i32: 3>, axis = 0 : i64}
       : (tensor<2xi8>) -> tensor<2xf32>
+    %scale = nn.slice %x {starts = array<i64: 0>, steps = array<i64: 1>} : (tensor<2xf32>) -> tensor<1xf32>
+    %zero = nn.cast %scale : (tensor<1xf32>) -> tensor<1xi8>
+    %grouped = nn.dequantize_grouped %q, %scale, %zero {axis = 0 : i64, group = 2 : i64, bits = 4 : i64}
+      : (tensor<2xi8>, tensor<1xf32>, tensor<1xi8>) -> tensor<2xf32>
+    %codebook = nn.dequantize_codebook %cast, %x, %scale {axis = 0 : i64, group = 2 : i64}
+      : (tensor<2xui8>, tensor<2xf32>, tensor<1xf32>) -> tensor<2xf32>
     %requantize = nn.requantize %q {multipliers = array<i32: 1>, shifts = array<i32: -1>, axis = 0 : i64, qmin = -128 : i32,
       qmax = 127 : i32, zero_point = 2 : i32} : (tensor<2xi8>) -> tensor<2xi8>
     %table = nn.iota {axis = 0 : i64} : () -> tensor<256xi8>

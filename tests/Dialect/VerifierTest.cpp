@@ -83,11 +83,46 @@ INSTANTIATE_TEST_SUITE_P(
                   "%0 = nn.dequantize %a {scales = array<f32: 1.0>, zero_points = array<i32: 0>} : (tensor<2xi8>) -> "
                   "tensor<3xf32>",
                   "C1:"},
-        Violation{
-            "dequantize_C2_block", "%a: tensor<2x5xi8>",
-            "%0 = nn.dequantize %a {scales = array<f32: 1.0, 1.0>, zero_points = array<i32: 0, 0>, axis = 1 : i64, "
-            "block = 4 : i64} : (tensor<2x5xi8>) -> tensor<2x5xf32>",
-            "C2: 4 scales are needed, found 2"},
+        Violation{"dequantize_C2", "%a: tensor<2x5xi8>",
+                  "%0 = nn.dequantize %a {scales = array<f32: 1.0, 1.0>, zero_points = array<i32: 0, 0>, axis = 1 : i64} "
+                  ": (tensor<2x5xi8>) -> tensor<2x5xf32>",
+                  "C2:"},
+        Violation{"grouped_C1", "%a: tensor<2x5xi8>, %s: tensor<2x3xf32>",
+                  "%0 = nn.dequantize_grouped %a, %s {axis = 1 : i64, group = 2 : i64} : (tensor<2x5xi8>, tensor<2x3xf32>) "
+                  "-> tensor<5x2xf32>",
+                  "C1: static and equal shapes are needed, found i8[2, 5] and f32[5, 2]"},
+        Violation{"grouped_C2", "%a: tensor<2x5xi8>, %s: tensor<2x3xf32>",
+                  "%0 = nn.dequantize_grouped %a, %s {axis = 2 : i64, group = 2 : i64} : (tensor<2x5xi8>, tensor<2x3xf32>) "
+                  "-> tensor<2x5xf32>",
+                  "C2: groups of 2 along axis 2 of i8[2, 5]"},
+        Violation{"grouped_C3", "%a: tensor<2x5xi8>, %s: tensor<2x2xf32>",
+                  "%0 = nn.dequantize_grouped %a, %s {axis = 1 : i64, group = 2 : i64} : (tensor<2x5xi8>, tensor<2x2xf32>) "
+                  "-> tensor<2x5xf32>",
+                  "C3: scales f32[2, 2] for groups of 2 along axis 1 of i8[2, 5]"},
+        Violation{"grouped_C4", "%a: tensor<2x5xi8>, %s: tensor<2x3xf32>, %z: tensor<2x3xui8>",
+                  "%0 = nn.dequantize_grouped %a, %s, %z {axis = 1 : i64, group = 2 : i64} : (tensor<2x5xi8>, "
+                  "tensor<2x3xf32>, tensor<2x3xui8>) -> tensor<2x5xf32>",
+                  "C4: zero points ui8[2, 3] for scales f32[2, 3]"},
+        Violation{"grouped_C5", "%a: tensor<2x5xi8>, %s: tensor<2x3xf32>",
+                  "%0 = nn.dequantize_grouped %a, %s {axis = 1 : i64, group = 2 : i64, bits = 9 : i64} : (tensor<2x5xi8>, "
+                  "tensor<2x3xf32>) -> tensor<2x5xf32>",
+                  "C5: elements of 9 bits"},
+        Violation{"codebook_C1", "%a: tensor<2x5xui8>, %t: tensor<4xf32>",
+                  "%0 = nn.dequantize_codebook %a, %t : (tensor<2x5xui8>, tensor<4xf32>) -> tensor<10xf32>", "C1:"},
+        Violation{"codebook_C2", "%a: tensor<2x5xui8>, %t: tensor<4xf32>",
+                  "%0 = nn.dequantize_codebook %a, %t {group = 0 : i64} : (tensor<2x5xui8>, tensor<4xf32>) -> "
+                  "tensor<2x5xf32>",
+                  "C2:"},
+        Violation{"codebook_C3", "%a: tensor<2x5xui8>, %t: tensor<4xf32>, %s: tensor<3x1xf32>",
+                  "%0 = nn.dequantize_codebook %a, %t, %s {axis = 1 : i64, group = 5 : i64} : (tensor<2x5xui8>, "
+                  "tensor<4xf32>, tensor<3x1xf32>) -> tensor<2x5xf32>",
+                  "C3:"},
+        Violation{"codebook_C4", "%a: tensor<2x5xui8>, %t: tensor<3x1x4xf32>",
+                  "%0 = nn.dequantize_codebook %a, %t : (tensor<2x5xui8>, tensor<3x1x4xf32>) -> tensor<2x5xf32>",
+                  "C4: a table f32[3, 1, 4] for ui8[2, 5]"},
+        Violation{"codebook_C5", "%a: tensor<2x5xui8>, %t: tensor<257xf32>",
+                  "%0 = nn.dequantize_codebook %a, %t : (tensor<2x5xui8>, tensor<257xf32>) -> tensor<2x5xf32>",
+                  "C5: 257 entries"},
         Violation{"dequantize_C4", "%a: tensor<2xui8>",
                   "%0 = nn.dequantize %a {scales = array<f32: 1.0>, zero_points = array<i32: -1>} : (tensor<2xui8>) -> "
                   "tensor<2xf32>",

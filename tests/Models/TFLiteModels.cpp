@@ -130,7 +130,7 @@ static void simulateInFloat(ModuleOp module, const std::string &file) {
       const tflite::Quantization *q = quantization(node->inputs(), i);
       operands.push_back(nn::DequantizeOp::create(
           b, loc, real(value), value, b.getDenseF32ArrayAttr((*q->scale())[0]),
-          b.getDenseI32ArrayAttr(int32_t((*q->zero_point())[0])), b.getI64IntegerAttr(0), b.getI64IntegerAttr(0)));
+          b.getDenseI32ArrayAttr(int32_t((*q->zero_point())[0])), b.getI64IntegerAttr(0)));
     }
     Operation *sum = b.clone(*old);
     sum->setOperands(operands);

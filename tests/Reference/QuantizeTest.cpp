@@ -54,20 +54,6 @@ TEST(Dequantize, PerTensorAndPerChannel) {
             (Floats{1, 10, 3, 30}));
 }
 
-TEST(Dequantize, BlocksRoundUp) {
-  EXPECT_EQ(eval<float>("nn.dequantize %0 {scales = array<f32: 1.0, 2.0, 3.0, 4.0>, zero_points = array<i32: 0, 0, 0, "
-                        "1>, axis = 1 : i64, block = 2 : i64} : (tensor<2x3xi8>) -> tensor<2x3xf32>",
-                        {tensor<int8_t>({2, 3}, {1, 1, 1, 1, 1, 1})}),
-            (Floats{1, 1, 2, 3, 3, 0}));
-}
-
-TEST(Dequantize, BlocksAlongTheFirstAxis) {
-  EXPECT_EQ(eval<float>("nn.dequantize %0 {scales = array<f32: 1.0, 2.0, 3.0, 4.0>, zero_points = array<i32: 0, 0, 0, "
-                        "0>, axis = 0 : i64, block = 2 : i64} : (tensor<3x2xi8>) -> tensor<3x2xf32>",
-                        {tensor<int8_t>({3, 2}, {1, 1, 1, 1, 1, 1})}),
-            (Floats{1, 2, 1, 2, 3, 4}));
-}
-
 //===----------------------------------------------------------------------===//
 // requantize
 //===----------------------------------------------------------------------===//

@@ -18,7 +18,8 @@
 namespace ajour {
 
 struct FoldOptions {
-  /// Also fold dequantisations of constants; off while they still tell how a weight is quantised.
+  /// Also fold dequantisations of constants that no product can read as they are stored; off while they still tell how a
+  /// weight is quantised.
   bool foldDequantize = false;
   /// Also let a matrix product read a transposed operand; off while layouts are still to be chosen.
   bool foldIntoProducts = false;
@@ -38,6 +39,10 @@ std::unique_ptr<mlir::Pass> createFoldAffinePass();
 /// floating point meaning; everything else is exact. A product that must stay in floating point although an
 /// operand is quantised gets a remark that says why.
 std::unique_ptr<mlir::Pass> createIntegerPass();
+
+/// `nn-weights`: a dequantised 8-bit weight that floating point products or gathers read gets its parameters as
+/// tensors and the fewest bits that hold it (nn.dequantize_grouped), and is stored so. Exact.
+std::unique_ptr<mlir::Pass> createWeightsPass();
 
 /// `nn-layout`: chooses for each layout-free operation the order of dimensions in which it is computed so
 /// that the fewest bytes are transposed. Exact but for the order in which reductions over several axes add.

@@ -551,17 +551,7 @@ Value Emitter::computeQuantize(nn::QuantizeOp op, ArrayRef<Value> index) {
 Value Emitter::computeDequantize(nn::DequantizeOp op, ArrayRef<Value> index) {
   Type from = elementType(op.getInput()), to = elementType(op.getResult());
   Value x = element(op.getInput(), index);
-  Value position;
-  if (op.getBlock() > 0) {
-    nn::Dims dims = nn::getDims(op.getInput());
-    Index blocked(index.begin(), index.end());
-    int64_t axis = wrapAxis(op.getAxis(), index.size());
-    blocked[axis] = div(index[axis], i64(op.getBlock()));
-    dims[axis] = dims[axis].ceilDiv(op.getBlock());
-    position = linearize(blocked, dims);
-  } else {
-    position = channelOf(*this, op.getAxis(), op.getScales().size(), index);
-  }
+  Value position = channelOf(*this, op.getAxis(), op.getScales().size(), index);
   Value zeroPoint = perChannel(op.getZeroPoints(), position);
   Type i32Type = b.getI32Type();
   unsigned width = widthOf(from);

@@ -245,7 +245,8 @@ bool Emitter::isMovement(Operation *op) {
 bool Emitter::isPointwise(Operation *op) {
   return isMovement(op) ||
          isa<nn::ConstantOp, nn::UnaryOp, nn::BinaryOp, nn::CompareOp, nn::SelectOp, nn::CastOp, nn::ClampOp,
-             nn::QuantizeOp, nn::DequantizeOp, nn::RequantizeOp, nn::LookupOp, nn::ResizeOp, nn::GridSampleOp>(op);
+             nn::QuantizeOp, nn::DequantizeOp, nn::RequantizeOp, nn::LookupOp, nn::ResizeOp, nn::GridSampleOp, nn::DequantizeGroupedOp,
+             nn::DequantizeCodebookOp>(op);
 }
 
 Value Emitter::element(Value tensor, ArrayRef<Value> index) {
@@ -282,6 +283,10 @@ Value Emitter::compute(Operation *op, ArrayRef<Value> index) {
     return computeResize(resize, index);
   if (auto sample = dyn_cast<nn::GridSampleOp>(op))
     return computeGridSample(sample, index);
+  if (auto grouped = dyn_cast<nn::DequantizeGroupedOp>(op))
+    return computeGrouped(grouped, index);
+  if (auto codebook = dyn_cast<nn::DequantizeCodebookOp>(op))
+    return computeCodebook(codebook, index);
   return computeElementwise(op, index);
 }
 

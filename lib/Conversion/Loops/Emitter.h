@@ -150,6 +150,9 @@ private:
   mlir::Value computeQuantize(nn::QuantizeOp op, llvm::ArrayRef<mlir::Value> index);
   mlir::Value computeDequantize(nn::DequantizeOp op, llvm::ArrayRef<mlir::Value> index);
   mlir::Value computeRequantize(nn::RequantizeOp op, llvm::ArrayRef<mlir::Value> index);
+  mlir::Value computeGrouped(nn::DequantizeGroupedOp op, llvm::ArrayRef<mlir::Value> index);
+  mlir::Value computeCodebook(nn::DequantizeCodebookOp op, llvm::ArrayRef<mlir::Value> index);
+  mlir::Value groupParameter(mlir::Value parameters, llvm::ArrayRef<mlir::Value> index, int64_t axis, int64_t group);
   mlir::Value resizeCoordinate(nn::ResizeOp op, unsigned dim, mlir::Value index);
   mlir::Value floatUnary(nn::UnaryKind kind, mlir::Value x, float alpha, float beta);
   mlir::Value broadcastElement(mlir::Value operand, llvm::ArrayRef<mlir::Value> index);

@@ -210,17 +210,14 @@ bool DispatchLowering::collapse() {
   }
   SmallVector<bool> separate(rank, false); // a boundary before this dimension must stay
   for (Operation &op : callee.getBody().front().without_terminator()) {
-    if (Emitter::isMovement(&op) || !Emitter::isPointwise(&op) || isa<nn::ResizeOp, nn::GridSampleOp>(op))
+    if (Emitter::isMovement(&op) || !Emitter::isPointwise(&op) || isa<nn::ResizeOp, nn::GridSampleOp, nn::DequantizeGroupedOp, nn::DequantizeCodebookOp>(op))
       return false;
     values.append(op.result_begin(), op.result_end());
     std::optional<int64_t> axis;
     if (auto q = dyn_cast<nn::QuantizeOp>(op); q && q.getScales().size() > 1)
       axis = q.getAxis();
-    if (auto q = dyn_cast<nn::DequantizeOp>(op); q && (q.getScales().size() > 1 || q.getBlock() > 0)) {
-      if (q.getBlock() > 0)
-        return false;
+    if (auto q = dyn_cast<nn::DequantizeOp>(op); q && q.getScales().size() > 1)
       axis = q.getAxis();
-    }
     if (auto q = dyn_cast<nn::RequantizeOp>(op);
         q && (q.getScales() ? q.getScales()->size() : q.getMultipliers()->size()) > 1)
       axis = q.getAxis();

@@ -1,6 +1,7 @@
 //===- Fold.cpp - nn-fold: constants, identities, common subexpressions ---------===//
 #include "Utils.h"
 #include "ajour/Conversion/Simplify.h"
+#include "ajour/Dialect/NN/Weights.h"
 #include "ajour/Reference/Interpreter.h"
 
 #include "mlir/IR/Dominance.h"
@@ -35,6 +36,7 @@ struct FoldPass : PassWrapper<FoldPass, OperationPass<func::FuncOp>> {
     simplify::populateMovementPatterns(patterns);
     simplify::populateElementwisePatterns(patterns);
     simplify::populateDilationPatterns(patterns);
+    simplify::populateWeightPatterns(patterns);
     if (options.foldIntoProducts)
       simplify::populateProductPatterns(patterns);
     if (failed(simplify::applyPatterns(function, std::move(patterns))))
@@ -57,7 +59,7 @@ struct FoldPass : PassWrapper<FoldPass, OperationPass<func::FuncOp>> {
   bool mayFold(Operation *op) const {
     if (!isa<NNDialect>(op->getDialect()) || isa<ConstantOp>(op) || op->use_empty())
       return false;
-    if (isa<DequantizeOp>(op) && !options.foldDequantize)
+    if (isStoredForm(op) && !options.foldDequantize)
       return false;
     int64_t in = 0, out = 0;
     for (Value operand : op->getOperands()) {

@@ -224,7 +224,7 @@ struct FoldQuantize : OpRewritePattern<QuantizeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(QuantizeOp op, PatternRewriter &rewriter) const override {
     auto inner = op.getInput().getDefiningOp<DequantizeOp>();
-    if (!inner || inner.getBlock() != 0 || inner.getInput().getType() != op.getType() ||
+    if (!inner || inner.getInput().getType() != op.getType() ||
         !elementType(inner.getResult()).isF32() || cast<IntegerType>(elementType(op.getResult())).getWidth() > 16 ||
         inner.getScales() != op.getScales() || inner.getZeroPoints() != op.getZeroPoints() ||
         (op.getScales().size() > 1 && inner.getAxis() != op.getAxis()))

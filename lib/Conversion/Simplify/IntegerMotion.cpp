@@ -67,7 +67,7 @@ struct SinkDequantize : RewritePattern {
     if (op->getNumOperands() == 0 || op->getNumResults() != 1 || !isMovement(op))
       return failure();
     auto dequantize = op->getOperand(0).getDefiningOp<DequantizeOp>();
-    if (!dequantize || dequantize.getBlock() != 0 || isAccumulator(dequantize))
+    if (!dequantize || isAccumulator(dequantize))
       return failure();
     int64_t axis = 0;
     if (dequantize.getScales().size() > 1) {
@@ -78,7 +78,7 @@ struct SinkDequantize : RewritePattern {
     }
     Value moved = cloneMovement(rewriter, op, dequantize.getInput());
     auto after = DequantizeOp::create(rewriter, dequantize.getLoc(), op->getResult(0).getType(), moved,
-                                      dequantize.getScales(), dequantize.getZeroPoints(), axis, 0);
+                                      dequantize.getScales(), dequantize.getZeroPoints(), axis);
     rewriter.replaceOp(op, after);
     return success();
   }
@@ -196,7 +196,7 @@ struct TableOfElements : OpRewritePattern<QuantizeOp> {
       value = chain.back()->getOperand(0);
     }
     auto dequantize = value.getDefiningOp<DequantizeOp>();
-    if (!worthwhile || !dequantize || dequantize.getScales().size() != 1 || dequantize.getBlock() != 0)
+    if (!worthwhile || !dequantize || dequantize.getScales().size() != 1)
       return failure();
     auto type = dyn_cast<IntegerType>(elementType(dequantize.getInput()));
     if (!type || type.getWidth() != 8)
@@ -244,7 +244,7 @@ struct TableOfElements : OpRewritePattern<QuantizeOp> {
 
 /// Whether a dequantize - op - quantize chain keeps one pair of parameters.
 bool sameParameters(DequantizeOp in, QuantizeOp out) {
-  return in && in.getBlock() == 0 && in.getScales().size() == 1 && out.getScales().size() == 1 &&
+  return in && in.getScales().size() == 1 && out.getScales().size() == 1 &&
          in.getScales() == out.getScales() && in.getZeroPoints() == out.getZeroPoints() &&
          elementType(in.getInput()) == elementType(out.getResult());
 }

@@ -15,7 +15,7 @@ using namespace ajour::nn;
 namespace ajour::simplify {
 namespace {
 
-bool isPerTensor(DequantizeOp op) { return op.getBlock() == 0 && op.getScales().size() == 1; }
+bool isPerTensor(DequantizeOp op) { return op.getScales().size() == 1; }
 
 unsigned integerWidth(DequantizeOp op) { return cast<IntegerType>(elementType(op.getInput())).getWidth(); }
 
@@ -36,7 +36,7 @@ public:
       return "its input is quantised per channel";
     if (integerWidth(lhs) != 8)
       return "its input has " + std::to_string(integerWidth(lhs)) + " bits, integer products take 8";
-    if (rhs.getBlock() != 0 || integerWidth(rhs) != 8)
+    if (integerWidth(rhs) != 8)
       return "its weight is not of 8 bits per tensor or per output channel";
     if (rhs.getScales().size() > 1 && !isOutputAxis())
       return "its weight is quantised along another dimension than the output channels";
@@ -80,7 +80,7 @@ public:
     RankedTensorType type = tensorType(op->getResult(0));
     product->getResult(0).setType(withElementType(type, rewriter.getI32Type()));
     SmallVector<int32_t> zeros(unitScales.size(), 0);
-    Value real = DequantizeOp::create(rewriter, loc, type, product->getResult(0), unitScales, zeros, type.getRank() - 1, 0);
+    Value real = DequantizeOp::create(rewriter, loc, type, product->getResult(0), unitScales, zeros, type.getRank() - 1);
     if (floatBias)
       real = BinaryOp::create(rewriter, loc, BinaryKind::add, real, floatBias);
     return real;
@@ -134,7 +134,7 @@ private:
 
   /// Whether a quantised bias already counts in units of the accumulator.
   bool takesUnits(DequantizeOp dequantize) const {
-    if (dequantize.getBlock() != 0 || llvm::any_of(dequantize.getZeroPoints(), [](int32_t zero) { return zero != 0; }))
+    if (llvm::any_of(dequantize.getZeroPoints(), [](int32_t zero) { return zero != 0; }))
       return false;
     for (int64_t i = 0; i < outputs; ++i) {
       float scale = dequantize.getScales()[dequantize.getScales().size() > 1 ? i : 0];
@@ -146,7 +146,7 @@ private:
 
   static std::optional<std::vector<float>> dequantizedConstant(DequantizeOp dequantize) {
     ElementsAttr attr = getConstantValue(dequantize.getInput());
-    if (!attr || dequantize.getBlock() != 0)
+    if (!attr)
       return std::nullopt;
     std::vector<int64_t> values = *constantInts(attr);
     std::vector<float> real;
@@ -209,7 +209,7 @@ struct ToRequantize : OpRewritePattern<QuantizeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(QuantizeOp op, PatternRewriter &rewriter) const override {
     auto dequantize = op.getInput().getDefiningOp<DequantizeOp>();
-    if (!dequantize || dequantize.getBlock() != 0 || op.getScales().size() != 1 ||
+    if (!dequantize || op.getScales().size() != 1 ||
         !elementType(dequantize.getInput()).isSignlessInteger(32) ||
         cast<IntegerType>(elementType(op.getResult())).getWidth() > 16 ||
         llvm::any_of(dequantize.getZeroPoints(), [](int32_t zero) { return zero != 0; }))

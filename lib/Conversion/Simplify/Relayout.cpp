@@ -22,9 +22,8 @@ Relayout::Relayout(Operation *op) : op(op) {
 
 void Relayout::classify() {
   llvm::TypeSwitch<Operation *>(op)
-      .Case<UnaryOp, CastOp, ClampOp, QuantizeOp, RequantizeOp, LookupOp, PadOp, SliceOp, SoftmaxOp, CumsumOp, TopKOp,
+      .Case<UnaryOp, CastOp, ClampOp, QuantizeOp, DequantizeOp, RequantizeOp, LookupOp, PadOp, SliceOp, SoftmaxOp, CumsumOp, TopKOp,
             ResizeOp, ReverseSequenceOp, IotaOp>([&](auto) { kind = Kind::Same; })
-      .Case<DequantizeOp>([&](auto dequantize) { kind = dequantize.getBlock() ? Kind::Fixed : Kind::Same; })
       .Case<ConcatOp>([&](auto concat) {
         kind = Kind::Same;
         carries = concat.getInputs().size();

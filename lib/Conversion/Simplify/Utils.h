@@ -77,9 +77,13 @@ void populateMovementPatterns(mlir::RewritePatternSet &patterns);
 void populateProductPatterns(mlir::RewritePatternSet &patterns);
 void populateDilationPatterns(mlir::RewritePatternSet &patterns);
 void populateElementwisePatterns(mlir::RewritePatternSet &patterns);
+void populateWeightPatterns(mlir::RewritePatternSet &patterns);
 void populatePadPatterns(mlir::RewritePatternSet &patterns);
 void populateQuantizationMotion(mlir::RewritePatternSet &patterns);
 void populateIntegerProducts(mlir::RewritePatternSet &patterns);
+
+/// Whether only products and gathers that can read a weight in its stored form read this value, perhaps moved.
+bool isStoredWeight(mlir::Value value);
 
 /// Why a product with a quantised operand cannot be computed in integers; empty when it can, or when nothing is
 /// quantised.

@@ -225,18 +225,8 @@ LogicalResult DequantizeOp::verify() {
   if (getScales().size() != getZeroPoints().size())
     return emitOpError() << "C2: " << getScales().size() << " scales and " << getZeroPoints().size() << " zero points";
   RankedTensorType type = tensor(getInput());
-  if (getBlock() == 0) {
-    if (failed(checkPerChannel(*this, type, getAxis(), getScales().size(), "C2")))
-      return failure();
-  } else {
-    int64_t axis = getAxis() < 0 ? getAxis() + type.getRank() : getAxis();
-    if (axis < 0 || axis >= type.getRank() || !type.hasStaticShape() || getBlock() < 0)
-      return emitOpError() << "C2: blocks of " << getBlock() << " along axis " << getAxis() << " of " << toString(type);
-    int64_t size = type.getDimSize(axis);
-    int64_t expected = size == 0 ? 0 : type.getNumElements() / size * llvm::divideCeil(size, getBlock());
-    if (expected != int64_t(getScales().size()))
-      return emitOpError() << "C2: " << expected << " scales are needed, found " << getScales().size();
-  }
+  if (failed(checkPerChannel(*this, type, getAxis(), getScales().size(), "C2")))
+    return failure();
   return checkZeroPoints(*this, getZeroPoints(), type.getElementType());
 }
 

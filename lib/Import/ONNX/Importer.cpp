@@ -1,6 +1,7 @@
 //===- Importer.cpp - ONNX graphs as nn -----------------------------------------===//
 #include "Importer.h"
 
+#include "ajour/Dialect/NN/Weights.h"
 #include "ajour/Reference/Interpreter.h"
 #include "ajour/Support/NodeLocation.h"
 
@@ -149,8 +150,8 @@ Value Importer::materialize(Node &n, Entry &entry, const std::string &name) {
 }
 
 bool Importer::fold(Operation *op, SmallVector<Value> &results) {
-  // Dequantised constants stay integers for the passes that compute with them.
-  if (isa<nn::ConstantOp, nn::DequantizeOp>(op))
+  // Dequantised constants stay integers for the passes that compute with them or store them.
+  if (isa<nn::ConstantOp>(op) || nn::isStoredForm(op))
     return false;
   int64_t consumed = 0, created = 0;
   for (Value operand : op->getOperands()) {

@@ -348,7 +348,7 @@ Value Node::broadcast(Value x, ArrayRef<AffineExpr> dims) {
 /// A dequantised constant stays one: its integers are transposed, so that later passes still see integers.
 static Value transposeQuantized(Node &n, Value x, ArrayRef<int64_t> perm) {
   auto op = x.getDefiningOp<nn::DequantizeOp>();
-  if (!op || !nn::getConstantValue(op.getInput()) || op.getBlock() || int64_t(perm.size()) != Node::rankOf(x))
+  if (!op || !nn::getConstantValue(op.getInput()) || int64_t(perm.size()) != Node::rankOf(x))
     return nullptr;
   Value integers = n.transpose(op.getInput(), perm);
   nn::DequantizeOp::Properties p = op.getProperties();

@@ -57,12 +57,11 @@ Value quantize(Node &n, Value x, const Params &params, int64_t axis, Type elemen
   return n.make1<nn::QuantizeOp>(x, p, nn::withElementType(Node::typeOf(x), element));
 }
 
-Value dequantize(Node &n, Value x, const Params &params, int64_t axis, Type element, int64_t block = 0) {
+Value dequantize(Node &n, Value x, const Params &params, int64_t axis, Type element) {
   nn::DequantizeOp::Properties p;
   p.scales = n.builder().getDenseF32ArrayAttr(params.scales);
   p.zero_points = n.builder().getDenseI32ArrayAttr(params.zeroPoints);
   p.axis = n.i64(axis);
-  p.block = n.i64(block);
   return n.make1<nn::DequantizeOp>(x, p, nn::withElementType(Node::typeOf(x), element));
 }
 
@@ -94,7 +93,7 @@ void quantizeLinear(Node &n) {
     element = IntegerType::get(n.context(), 8, IntegerType::Unsigned);
   if (!isa<IntegerType>(element) || cast<IntegerType>(element).getWidth() > 16)
     n.refuse("quantises to " + (type ? onnxTypeName(type) : nn::elementName(element)) +
-             ", expected an integer of 4 to 16 bits");
+             ", expected an integer of 2 to 16 bits");
   if (n.attrInt("block_size", 0))
     n.refuse("quantises in blocks when the model runs, expected per tensor or per axis (blocks are read in "
              "DequantizeLinear)");
@@ -113,11 +112,81 @@ void quantizeLinear(Node &n) {
       steps = n.add(steps, alongAxis(n, n.cast(n.in(2), n.f32()), axis, rank));
     result = n.cast(n.clamp(steps, double(low), double(high)), element);
   }
-  if (type == OnnxUInt4)
-    result = n.clamp(result, 0, 15);
-  if (type == OnnxInt4)
-    result = n.clamp(result, -8, 7);
+  if (unsigned bits = onnxTypeBits(type); bits && bits < 8) {
+    double values = double(1 << bits), low = nn::isUnsigned(element) ? 0 : -values / 2;
+    result = n.clamp(result, low, low + values - 1);
+  }
   n.set(0, result, type);
+}
+
+/// Parameters in blocks along an axis, one for each element of it.
+Value repeated(Node &n, Value parameters, int64_t axis, int64_t size, int64_t block) {
+  std::vector<int64_t> indices;
+  for (int64_t i = 0; i < size; ++i)
+    indices.push_back(i / block);
+  return n.gather(parameters, n.constantInts(indices, n.i64Type()), axis);
+}
+
+/// Small floats of a constant as indices of its values, which are at most 256.
+std::pair<Value, Value> asCodebook(Node &n, Value x) {
+  std::vector<float> values = *nn::constantFloats(nn::getConstantValue(x)), entries = values;
+  // Bits are compared: the zeros differ, and NaN equals itself.
+  auto bits = [](float value) { return llvm::bit_cast<uint32_t>(value); };
+  auto isLess = [&](float a, float b) { return bits(a) < bits(b); };
+  llvm::sort(entries, isLess);
+  entries.erase(std::unique(entries.begin(), entries.end(), [&](float a, float b) { return bits(a) == bits(b); }),
+                entries.end());
+  std::vector<char> indices;
+  for (float value : values)
+    indices.push_back(char(llvm::lower_bound(entries, value, isLess) - entries.begin()));
+  Type u8 = IntegerType::get(n.context(), 8, IntegerType::Unsigned);
+  return {n.constant(nn::withElementType(Node::typeOf(x), u8), indices), n.constantFloats(entries, n.f32())};
+}
+
+/// How many bits the values of an 8-bit operand take in the file.
+int64_t byteBits(Node &n, size_t i) {
+  unsigned bits = onnxTypeBits(n.onnxType(i));
+  return bits && bits < 8 ? bits : 8;
+}
+
+/// DequantizeLinear with scales and zero points in blocks along an axis.
+Value dequantizeBlocks(Node &n, int64_t axis, int64_t block) {
+  Value x = n.in(0), scale = n.in(1), zero = n.inOrNull(2);
+  Dims expected = Node::dimsOf(x);
+  if (block < 1)
+    n.refuse("has blocks of " + Twine(block) + ", expected at least 1");
+  expected[axis] = expected[axis].ceilDiv(block);
+  for (Value parameters : {scale, zero})
+    if (parameters && Node::dimsOf(parameters) != expected)
+      n.refuse("has parameters " + n.text(parameters) + " for blocks of " + Twine(block) + " along axis " + Twine(axis) +
+               " of " + n.text(x) + ", expected " + n.text(expected));
+  Type element = Node::elementOf(scale);
+  bool isStatic = Node::typeOf(x).hasStaticShape(), isByte = Node::elementOf(x).isInteger(8);
+  if (isStatic && isByte) {
+    nn::DequantizeGroupedOp::Properties p;
+    p.axis = n.i64(axis);
+    p.group = n.i64(block);
+    p.bits = n.i64(byteBits(n, 0));
+    SmallVector<Value> operands{x, scale};
+    if (zero)
+      operands.push_back(zero);
+    return n.make1<nn::DequantizeGroupedOp>(operands, p, nn::withElementType(Node::typeOf(x), element));
+  }
+  if (isStatic && n.isConstant(0) && Node::isFloat(x) && n.onnxType(0) >= OnnxFloat8E4M3FN) {
+    auto [indices, table] = asCodebook(n, x);
+    nn::DequantizeCodebookOp::Properties p;
+    p.axis = n.i64(axis);
+    p.group = n.i64(block);
+    return n.make1<nn::DequantizeCodebookOp>({indices, table, scale}, p, nn::withElementType(Node::typeOf(x), element));
+  }
+  int64_t size = n.staticDims(x, axis, axis + 1, "the blocked axis")[0];
+  scale = repeated(n, scale, axis, size, block);
+  if (Node::isFloat(x))
+    return n.mul(n.cast(x, element), scale);
+  Value wide = n.cast(x, n.i32());
+  if (zero)
+    wide = n.sub(wide, n.cast(repeated(n, zero, axis, size, block), n.i32()));
+  return n.mul(n.cast(wide, element), scale);
 }
 
 void dequantizeLinear(Node &n) {
@@ -126,15 +195,14 @@ void dequantizeLinear(Node &n) {
   Type element = Node::elementOf(scale);
   if (!isa<FloatType>(element))
     n.refuse("its scale is " + n.text(scale) + ", expected floats");
+  if (block)
+    return n.set(0, dequantizeBlocks(n, n.axis(axis, rank), block));
   if (Node::isFloat(x)) // 8- and 4-bit floats, which are decoded as f32
     return n.set(0, n.mul(n.cast(x, element), alongAxis(n, scale, axis, rank)));
   if (known(n, 1, 2)) {
     Params p = params(n, 1, 2);
-    bool perTensor = p.scales.size() == 1 && block == 0;
-    return n.set(0, dequantize(n, x, p, perTensor ? 0 : n.axis(axis, rank), element, block));
+    return n.set(0, dequantize(n, x, p, p.scales.size() == 1 ? 0 : n.axis(axis, rank), element));
   }
-  if (block)
-    n.refuseRuntime(n.isConstant(1) ? 2 : 1, "scale or zero point");
   Value wide = n.cast(x, n.i32());
   if (n.has(2))
     wide = n.sub(wide, alongAxis(n, n.cast(n.in(2), n.i32()), axis, rank));
@@ -328,8 +396,46 @@ std::vector<char> constantBytes(Node &n, size_t i, const char *what, int64_t exp
   return bytes;
 }
 
+Type byteType(Node &n) { return IntegerType::get(n.context(), 8, IntegerType::Unsigned); }
+
+/// Unpacked bytes [rows, perRow] of a constant whose rows start at a byte; `keep` of each row stay.
+Value unpacked(Node &n, size_t i, const char *what, int64_t rows, int64_t perRow, int64_t bits, int64_t keep) {
+  std::vector<char> packed = constantBytes(n, i, what, rows * int64_t(llvm::divideCeil(perRow * bits, 8)));
+  std::vector<uint8_t> padded = unpack(packed, rows, perRow, bits);
+  std::vector<char> values;
+  for (int64_t row = 0; row < rows; ++row)
+    values.insert(values.end(), padded.begin() + row * perRow, padded.begin() + row * perRow + keep);
+  return n.constant(RankedTensorType::get({rows, keep}, byteType(n)), values);
+}
+
+/// Scales or real zero points of MatMulNBits as [N, blocks].
+Value blockParameters(Node &n, size_t i, const char *what, int64_t columns, int64_t blocks) {
+  Value v = n.in(i);
+  auto count = nn::getConstant(nn::numElements(Node::dimsOf(v), n.context()));
+  if (!Node::isFloat(v) || count != columns * blocks)
+    n.refuse(n.inputName(i) + " is " + n.text(v) + ", expected " + Twine(columns * blocks) + " " + what + "s");
+  return n.reshape(v, ArrayRef<int64_t>{columns, blocks});
+}
+
+/// The group of each of K elements when g_idx differs from groups in a row; nothing otherwise.
+std::optional<Ints> reorderedGroups(Node &n, int64_t k, int64_t block) {
+  if (!n.has(4))
+    return std::nullopt;
+  Ints groups = n.ints(4, "g_idx");
+  int64_t blocks = llvm::divideCeil(k, block);
+  if (int64_t(groups.size()) != k)
+    n.refuse(n.inputName(4) + " has " + Twine(groups.size()) + " elements, expected K = " + Twine(k));
+  bool inOrder = true;
+  for (auto [i, group] : llvm::enumerate(groups)) {
+    if (group < 0 || group >= blocks)
+      n.refuse(n.inputName(4) + " names group " + Twine(group) + " of " + Twine(blocks));
+    inOrder &= group == int64_t(i) / block;
+  }
+  return inOrder ? std::nullopt : std::optional(groups);
+}
+
 /// A [..., K] times B [N, K] in blocks along K: quantised values, packed in blocks that fill whole bytes; a last
-/// block that K does not fill is padded.
+/// block that K does not fill is padded. g_idx names each element's block; elements of a block may lie anywhere.
 void matMulNBits(Node &n) {
   Value a = n.in(0);
   int64_t k = n.attrInt("K"), columns = n.attrInt("N"), bits = n.attrInt("bits", 4), block = n.attrInt("block_size");
@@ -337,30 +443,82 @@ void matMulNBits(Node &n) {
       columns < 1 || k > (1 << 26) || columns > (1 << 26))
     n.refuse("has K " + Twine(k) + ", N " + Twine(columns) + ", " + Twine(bits) + " bits and blocks of " + Twine(block) +
              ", expected 2, 4 or 8 bits and a power of two from 16");
-  if (n.has(4))
-    n.refuse("reorders K with g_idx, which is not supported");
   int64_t blocks = llvm::divideCeil(k, block);
-  std::vector<char> packed = constantBytes(n, 1, "weight", columns * blocks * (block * bits / 8));
-  std::vector<uint8_t> padded = unpack(packed, columns * blocks, block, bits);
-  std::vector<char> values;
-  for (int64_t row = 0; row < columns; ++row)
-    values.insert(values.end(), padded.begin() + row * blocks * block, padded.begin() + row * blocks * block + k);
-  Params p;
-  p.scales = n.floats(2, "scale");
-  if (int64_t(p.scales.size()) != columns * blocks)
-    n.refuse("has " + Twine(p.scales.size()) + " scales, expected " + Twine(columns * blocks));
-  p.zeroPoints.assign(columns * blocks, 1 << (bits - 1));
-  if (n.has(3)) {
-    if (Node::isFloat(n.in(3)))
-      n.refuse("its zero points are " + n.text(n.in(3)) + ", expected packed ui8");
-    std::vector<char> bytes = constantBytes(n, 3, "zero point", columns * int64_t(llvm::divideCeil(blocks * bits, 8)));
-    std::vector<uint8_t> zero = unpack(bytes, columns, blocks, bits);
-    p.zeroPoints.assign(zero.begin(), zero.end());
+  Value weight = unpacked(n, 1, "weight", columns, blocks * block, bits, k);
+  Value scales = blockParameters(n, 2, "scale", columns, blocks), zeros;
+  if (!n.has(3)) {
+    std::vector<char> middle(columns * blocks, char(1 << (bits - 1)));
+    zeros = n.constant(RankedTensorType::get({columns, blocks}, byteType(n)), middle);
+  } else if (Node::isFloat(n.in(3))) {
+    zeros = n.cast(blockParameters(n, 3, "zero point", columns, blocks), Node::elementOf(scales));
+  } else {
+    zeros = unpacked(n, 3, "zero point", columns, blocks, bits, blocks);
   }
-  Type u8 = IntegerType::get(n.context(), 8, IntegerType::Unsigned);
-  Value weight = n.constant(RankedTensorType::get({columns, k}, u8), values);
-  Value b = dequantize(n, weight, p, 1, Node::elementOf(a), block);
+  if (std::optional<Ints> groups = reorderedGroups(n, k, block)) {
+    // Parameters for each element; sorting K by group would move the reordering to the activations.
+    Value indices = n.constantInts(*groups, n.i64Type());
+    scales = n.gather(scales, indices, 1);
+    zeros = n.gather(zeros, indices, 1);
+    block = 1;
+  }
+  nn::DequantizeGroupedOp::Properties p;
+  p.axis = n.i64(1);
+  p.group = n.i64(block);
+  p.bits = n.i64(bits);
+  Value b = n.make1<nn::DequantizeGroupedOp>({weight, scales, zeros}, p,
+                                             nn::withElementType(Node::typeOf(weight), Node::elementOf(a)));
   n.set(0, n.matmul(a, b, n.inOrNull(5), false, /*transposeRhs=*/true));
+}
+
+/// Gather of slices from a tensor quantised in blocks. Bytes hold values of `bits`, packed along the last axis, with
+/// a zero point in the middle unless one is given; 4-bit types have none.
+void gatherBlockQuantized(Node &n) {
+  int64_t bits = n.attrInt("bits", 4), block = n.attrInt("block_size", 128);
+  Value data = n.in(0), scales = n.in(2), zeros = n.inOrNull(3);
+  bool isPacked = byteBits(n, 0) == 8;
+  if ((bits != 4 && bits != 8) || block < 16 || (block & (block - 1)) || (!isPacked && bits != 4))
+    n.refuse("has " + Twine(bits) + " bits and blocks of " + Twine(block) +
+             ", expected 4 or 8 bits and a power of two from 16");
+  if (!Node::elementOf(data).isInteger(8) || (isPacked && !nn::isUnsigned(Node::elementOf(data))))
+    n.refuse("its data is " + n.text(data) + ", expected 4-bit integers or ui8");
+  auto unpackLast = [&](size_t i, const char *what) {
+    Ints sizes = n.staticDims(n.in(i), 0, Node::rankOf(n.in(i)), what);
+    int64_t last = sizes.empty() ? 1 : sizes.back(), rows = 1;
+    for (size_t d = 0; d + 1 < sizes.size(); ++d)
+      rows *= sizes[d];
+    Value flat = unpacked(n, i, what, rows, last * (8 / bits), bits, last * (8 / bits));
+    if (!sizes.empty())
+      sizes.back() *= 8 / bits;
+    return n.reshape(flat, ArrayRef<int64_t>(sizes));
+  };
+  if (isPacked)
+    data = unpackLast(0, "data");
+  int64_t rank = Node::rankOf(data), axis = n.axis(n.attrInt("quantize_axis", 1), rank);
+  int64_t gatherAxis = n.axis(n.attrInt("gather_axis", 0), rank);
+  if (!Node::isFloat(scales))
+    n.refuse("its scales are " + n.text(scales) + ", expected floats");
+  if (isPacked && zeros) {
+    zeros = unpackLast(3, "zero point");
+    // An odd count of zero points is padded to whole bytes.
+    AffineExpr wanted = Node::dimsOf(scales).back();
+    if (Node::rankOf(zeros) == Node::rankOf(scales) && Node::dimsOf(zeros).back() != wanted)
+      zeros = n.sliceAxis(zeros, rank - 1, 0, wanted);
+  } else if (isPacked) {
+    RankedTensorType type = nn::withElementType(Node::typeOf(scales), byteType(n));
+    if (!type.hasStaticShape())
+      n.refuse("its scales are " + n.text(scales) + ", expected known sizes");
+    zeros = n.constant(type, std::vector<char>(type.getNumElements(), char(1 << (bits - 1))));
+  }
+  nn::DequantizeGroupedOp::Properties p;
+  p.axis = n.i64(axis);
+  p.group = n.i64(block);
+  p.bits = n.i64(bits);
+  SmallVector<Value> operands{data, scales};
+  if (zeros)
+    operands.push_back(zeros);
+  Value real = n.make1<nn::DequantizeGroupedOp>(operands, p,
+                                                nn::withElementType(Node::typeOf(data), Node::elementOf(scales)));
+  n.set(0, n.gather(real, n.in(1), gatherAxis));
 }
 
 constexpr OpRow rows[] = {
@@ -381,6 +539,7 @@ constexpr OpRow rows[] = {
     {"com.microsoft", "QLinearGlobalAveragePool", qLinearGlobalAveragePool},
     {"com.microsoft", "QLinearConcat", qLinearConcat},
     {"com.microsoft", "MatMulNBits", matMulNBits},
+    {"com.microsoft", "GatherBlockQuantized", gatherBlockQuantized},
 };
 
 } // namespace

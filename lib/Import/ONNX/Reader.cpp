@@ -35,7 +35,8 @@ constexpr TypeRow typeRows[] = {
     {9, "bool", 8},           {10, "float16", 16},       {11, "double", 64},     {12, "uint32", 32},
     {13, "uint64", 64},       {14, "complex64", 0},      {15, "complex128", 0},  {16, "bfloat16", 16},
     {17, "float8e4m3fn", 8},  {18, "float8e4m3fnuz", 8}, {19, "float8e5m2", 8},  {20, "float8e5m2fnuz", 8},
-    {21, "uint4", 4},         {22, "int4", 4},           {23, "float4e2m1", 4},
+    {21, "uint4", 4},         {22, "int4", 4},           {23, "float4e2m1", 4},  {24, "float8e8m0", 8},
+    {25, "uint2", 2},         {26, "int2", 2},
 };
 
 const TypeRow *findType(int32_t type) {
@@ -57,6 +58,8 @@ const llvm::fltSemantics *smallFloat(int32_t type) {
     return &llvm::APFloat::Float8E5M2FNUZ();
   case OnnxFloat4E2M1:
     return &llvm::APFloat::Float4E2M1FN();
+  case OnnxFloat8E8M0:
+    return &llvm::APFloat::Float8E8M0FNU();
   default:
     return nullptr;
   }
@@ -74,7 +77,7 @@ template <typename T> void append(std::vector<char> &bytes, T value) {
   bytes.insert(bytes.end(), p, p + sizeof(T));
 }
 
-/// Turns the file's bytes of an element type into nn's: unpacks 4-bit values, decodes small floats, and makes
+/// Turns the file's bytes of an element type into nn's: unpacks 2- and 4-bit values (lowest bits first), decodes small floats, and makes
 /// booleans 0 or 1.
 std::vector<char> widen(int32_t type, unsigned fileBits, int64_t count, ArrayRef<char> raw) {
   std::vector<char> out;
@@ -85,16 +88,18 @@ std::vector<char> widen(int32_t type, unsigned fileBits, int64_t count, ArrayRef
       value = value != 0;
     return out;
   }
-  if (fileBits != 4 && !semantics) {
+  if (fileBits >= 8 && !semantics) {
     out.assign(raw.begin(), raw.end());
     return out;
   }
   for (int64_t i = 0; i < count; ++i) {
-    uint8_t code = fileBits == 4 ? (uint8_t(raw[i / 2]) >> (i % 2 * 4)) & 15 : uint8_t(raw[i]);
+    int64_t perByte = 8 / fileBits, values = int64_t(1) << fileBits;
+    auto code = uint8_t((uint8_t(raw[i / perByte]) >> (i % perByte * fileBits)) & (values - 1));
+    bool isSigned = type == OnnxInt4 || type == OnnxInt2;
     if (semantics)
       append(out, decodeSmallFloat(*semantics, fileBits, code));
     else
-      out.push_back(type == OnnxInt4 && code >= 8 ? char(code) - 16 : char(code));
+      out.push_back(isSigned && code >= values / 2 ? char(code - values) : char(code));
   }
   return out;
 }
@@ -134,7 +139,7 @@ bool typedToRaw(const ::onnx::TensorProto &tensor, const TypeRow &row, int64_t c
       row.type == 12 ? append(raw, uint32_t(value)) : append(raw, value);
     return true;
   default: {
-    int64_t words = row.fileBits == 4 ? int64_t(llvm::divideCeil(count, 2)) : count;
+    int64_t words = row.fileBits < 8 ? int64_t(llvm::divideCeil(count * row.fileBits, 8)) : count;
     if (tensor.int32_data_size() != words)
       return wrongCount("int32_data", tensor.int32_data_size(), words);
     for (int32_t value : tensor.int32_data()) {
@@ -214,6 +219,11 @@ std::string onnxTypeName(int32_t type) {
   return row ? row->name : "type " + std::to_string(type);
 }
 
+unsigned onnxTypeBits(int32_t type) {
+  const TypeRow *row = findType(type);
+  return row ? row->fileBits : 0;
+}
+
 Type elementTypeOf(int32_t type, MLIRContext *context) {
   auto integer = [&](unsigned width, bool isUnsigned) -> Type {
     return IntegerType::get(context, width, isUnsigned ? IntegerType::Unsigned : IntegerType::Signless);
@@ -225,6 +235,7 @@ Type elementTypeOf(int32_t type, MLIRContext *context) {
   case OnnxFloat8E5M2:
   case OnnxFloat8E5M2FNUZ:
   case OnnxFloat4E2M1:
+  case OnnxFloat8E8M0:
     return Float32Type::get(context);
   case 10:
     return Float16Type::get(context);
@@ -234,9 +245,11 @@ Type elementTypeOf(int32_t type, MLIRContext *context) {
     return Float64Type::get(context);
   case 2:
   case OnnxUInt4:
+  case OnnxUInt2:
     return integer(8, true);
   case 3:
   case OnnxInt4:
+  case OnnxInt2:
     return integer(8, false);
   case 4:
     return integer(16, true);

@@ -27,12 +27,18 @@ enum OnnxType : int32_t {
   OnnxUInt4 = 21,
   OnnxInt4 = 22,
   OnnxFloat4E2M1 = 23,
+  OnnxFloat8E8M0 = 24,
+  OnnxUInt2 = 25,
+  OnnxInt2 = 26,
 };
 
 /// "float", "int64", ... as the format's documentation spells them.
 std::string onnxTypeName(int32_t type);
 
-/// The element type of nn that holds values of this type, or null: 4-bit integers are held in 8 bits, and 8-
+/// Bits of a value of this type in a file; 0: not a number, or not known.
+unsigned onnxTypeBits(int32_t type);
+
+/// The element type of nn that holds values of this type, or null: 2- and 4-bit integers are held in 8 bits, and 8-
 /// and 4-bit floats as f32.
 mlir::Type elementTypeOf(int32_t onnxType, mlir::MLIRContext *context);
 

@@ -124,6 +124,8 @@ public:
                   nn::PadMode mode = nn::PadMode::constant);
   mlir::Value reduce(nn::ReduceKind kind, mlir::Value x, llvm::ArrayRef<int64_t> axes, bool keepDims);
   mlir::Value dequantize(mlir::Value x, const QuantInfo &info);
+  mlir::Value dequantizeBlocks(const TensorData &tensor);
+  mlir::Value constantOf(const TensorData &tensor);
   mlir::Value quantize(mlir::Value x, const TensorData &as);
   /// The fixed-point form; the result's limits are `range`, by default the type's own.
   mlir::Value requantize(mlir::Value x, llvm::ArrayRef<FixedPoint> factors, int32_t zeroPoint,

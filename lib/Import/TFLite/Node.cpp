@@ -1,6 +1,7 @@
 //===- Node.cpp - building nn operations for one operator --------------------===//
 #include "Importer.h"
 
+#include "ajour/Dialect/NN/Weights.h"
 #include "ajour/Reference/Interpreter.h"
 
 #include "mlir/IR/Verifier.h"
@@ -30,17 +31,40 @@ Value Node::value(size_t i) {
     return {};
   }
   if (!tensor.elementType) {
-    bool small = tensor.format == TensorType::INT4;
     error() << "operand " << i << " '" << tensor.name << "' has type " << typeName(tensor.format)
-            << ", which is not supported; " << (small ? "the nearest supported type is INT8" : "use a numeric type");
+            << ", which is not supported; use a numeric type";
+    return {};
+  }
+  if (tensor.bits() < 8 && !tensor.isConstant) {
+    error() << "operand " << i << " '" << tensor.name << "' of type " << typeName(tensor.format)
+            << " is computed when the model runs; the nearest supported type is INT8";
     return {};
   }
   Value &known = values[op.inputs[i]];
-  if (!known && tensor.isConstant)
-    known = constant(makeTensor(tensor.shape, tensor.elementType), tensor.bytes);
+  if (!known && tensor.blocks)
+    known = dequantizeBlocks(tensor);
+  else if (!known && tensor.isConstant)
+    known = constantOf(tensor);
   if (!known)
     error() << "operand " << i << " '" << tensor.name << "' is a variable; models with state are not supported yet";
   return known;
+}
+
+Value Node::constantOf(const TensorData &tensor) {
+  return constant(makeTensor(tensor.shape, tensor.elementType), tensor.bytes);
+}
+
+/// What a constant quantised in blocks stands for: floats, whatever reads them.
+Value Node::dequantizeBlocks(const TensorData &tensor) {
+  const BlockQuantInfo &blocks = *tensor.blocks;
+  SmallVector<Value> operands{constantOf(tensor), constantOf(graph.tensors[blocks.scales])};
+  if (blocks.zeroPoints >= 0)
+    operands.push_back(cast(constantOf(graph.tensors[blocks.zeroPoints]), graph.tensors[blocks.scales].elementType));
+  DequantizeGroupedOp::Properties p;
+  p.setAxis(b.getI64IntegerAttr(blocks.axis));
+  p.setGroup(b.getI64IntegerAttr(blocks.size));
+  p.setBits(b.getI64IntegerAttr(std::min<int64_t>(8, tensor.bits())));
+  return createAs<DequantizeGroupedOp>(withElementType(tensorType(operands[0]), b.getF32Type()), p, operands);
 }
 
 Value Node::floatValue(size_t i) {
@@ -93,6 +117,9 @@ LogicalResult Node::set(Value x, size_t i) {
   if (i >= numOutputs())
     return error() << "result " << i << " is missing: the operator has " << numOutputs();
   Type expected = out(i).elementType, found = tensorType(x).getElementType();
+  if (out(i).elementType && out(i).bits() < 8)
+    return error() << "result '" << out(i).name << "' has type " << typeName(out(i).format)
+                   << ", which only constants may have; the nearest supported type is INT8";
   if (expected != found)
     return error() << "result '" << out(i).name << "' has type " << typeName(out(i).format) << " in the file, but "
                    << elementName(found) << " follows from the operands";
@@ -169,7 +196,7 @@ bool Node::finish(Operation *operation) {
     return false;
   }
   // Operations on constants only are evaluated at once, so that later operators see values.
-  bool foldable = operation->getNumOperands() > 0 && llvm::all_of(operation->getOperands(), [](Value operand) {
+  bool foldable = operation->getNumOperands() > 0 && !isStoredForm(operation) && llvm::all_of(operation->getOperands(), [](Value operand) {
     return operand.getDefiningOp<ConstantOp>() != nullptr;
   });
   if (foldable && foldConstants(operation, &last, /*maxBytes=*/int64_t(1) << 32, &foldBudget))

@@ -18,6 +18,12 @@ std::string typeName(TensorType type) {
   return *name ? name : "type " + std::to_string(int(type));
 }
 
+int64_t TensorData::bits() const {
+  if (format == TensorType::INT4 || format == TensorType::UINT4)
+    return 4;
+  return format == TensorType::INT2 ? 2 : 8 * nn::elementBytes(elementType);
+}
+
 namespace {
 
 /// The element type in nn, or null.
@@ -32,6 +38,8 @@ Type getElementType(MLIRContext *context, TensorType type) {
   case TensorType::FLOAT64:
     return Float64Type::get(context);
   case TensorType::INT8:
+  case TensorType::INT4:
+  case TensorType::INT2:
     return IntegerType::get(context, 8);
   case TensorType::INT16:
     return IntegerType::get(context, 16);
@@ -40,6 +48,7 @@ Type getElementType(MLIRContext *context, TensorType type) {
   case TensorType::INT64:
     return IntegerType::get(context, 64);
   case TensorType::UINT8:
+  case TensorType::UINT4:
     return IntegerType::get(context, 8, IntegerType::Unsigned);
   case TensorType::UINT16:
     return IntegerType::get(context, 16, IntegerType::Unsigned);
@@ -196,6 +205,9 @@ private:
       if (failed(readTensor(*table, graph.tensors[i], i)))
         return failure();
     }
+    for (TensorData &tensor : graph.tensors)
+      if (tensor.blocks && tensor.problem.empty())
+        checkBlocks(tensor);
     return success();
   }
 
@@ -244,9 +256,12 @@ private:
     const Quantization *quantization = table.quantization();
     if (!quantization)
       return;
+    if (const BlockwiseQuantization *details = quantization->details_as_BlockwiseQuantization()) {
+      tensor.blocks = BlockQuantInfo{details->scales(), details->zero_points(), 0, details->block_size()};
+      return;
+    }
     if (quantization->details_type() != QuantizationDetails::NONE) {
-      bool blockwise = quantization->details_type() == QuantizationDetails::BlockwiseQuantization;
-      tensor.problem = blockwise ? "blockwise quantisation is not supported" : "custom quantisation is not supported";
+      tensor.problem = "custom quantisation is not supported";
       return;
     }
     if (!quantization->scale() || quantization->scale()->size() == 0)
@@ -267,6 +282,59 @@ private:
     }
     checkQuantization(tensor, info);
     tensor.quant = std::move(info);
+  }
+
+  /// Looks up the parameters of blocks and finds the axis along which they lie.
+  void checkBlocks(TensorData &tensor) {
+    BlockQuantInfo &blocks = *tensor.blocks;
+    auto integer = dyn_cast_or_null<IntegerType>(tensor.elementType);
+    if (!integer || integer.getWidth() != 8 || !tensor.isConstant) {
+      tensor.problem = "quantisation in blocks is read of constant 2- to 8-bit integers only, found " + typeName(tensor.format);
+      return;
+    }
+    auto constantAt = [&](int32_t index) {
+      return index >= 0 && index < int64_t(graph.tensors.size()) && graph.tensors[index].isConstant ? &graph.tensors[index]
+                                                                                                    : nullptr;
+    };
+    const TensorData *scales = constantAt(blocks.scales);
+    if (!scales || !isa_and_nonnull<FloatType>(scales->elementType) || scales->elementType.isF64()) {
+      tensor.problem = "scales of its blocks must be a constant of floats, found tensor #" + std::to_string(blocks.scales);
+      return;
+    }
+    blocks.axis = blockAxis(tensor.shape, scales->shape, blocks.size);
+    if (blocks.axis < 0) {
+      tensor.problem = "scales " + shapeText(scales->shape) + " for blocks of " + std::to_string(blocks.size) + " in " +
+                       shapeText(tensor.shape);
+      return;
+    }
+    // An absent reference is -1, or 0 where the field was left out; tensor 0 is then something else.
+    const TensorData *zeros = constantAt(blocks.zeroPoints);
+    bool fits = zeros && isa_and_nonnull<IntegerType>(zeros->elementType) && zeros->shape == scales->shape;
+    if (blocks.zeroPoints > 0 && !fits)
+      tensor.problem = "zero points of its blocks must be constant integers " + shapeText(scales->shape) +
+                       ", found tensor #" + std::to_string(blocks.zeroPoints);
+    if (!fits)
+      blocks.zeroPoints = -1;
+  }
+
+  static std::string shapeText(ArrayRef<int64_t> shape) {
+    std::string text = "[";
+    for (auto [i, size] : llvm::enumerate(shape))
+      text += (i ? ", " : "") + std::to_string(size);
+    return text + "]";
+  }
+
+  /// The last dimension that blocks can divide so that `scales` has one element for each; -1: none.
+  static int64_t blockAxis(ArrayRef<int64_t> shape, ArrayRef<int64_t> scales, int64_t block) {
+    if (block < 1 || shape.size() != scales.size())
+      return -1;
+    for (int64_t axis = shape.size(); axis-- > 0;) {
+      SmallVector<int64_t> expected(shape);
+      expected[axis] = llvm::divideCeil(expected[axis], block);
+      if (ArrayRef<int64_t>(expected) == scales)
+        return axis;
+    }
+    return -1;
   }
 
   void checkQuantization(TensorData &tensor, const QuantInfo &info) {
@@ -312,6 +380,15 @@ private:
     return success();
   }
 
+  /// Elements of less than a byte, the lowest bits first.
+  static void unpackBits(ArrayRef<char> data, int64_t bits, bool isSigned, int64_t count, std::vector<char> &values) {
+    int64_t perByte = 8 / bits, range = int64_t(1) << bits;
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t code = (uint8_t(data[i / perByte]) >> (i % perByte * bits)) & (range - 1);
+      values.push_back(char(isSigned && code >= range / 2 ? code - range : code));
+    }
+  }
+
   LogicalResult readConstant(const Tensor &table, TensorData &tensor) {
     ArrayRef<char> data;
     if (failed(readBuffer(table, tensor, data)))
@@ -326,12 +403,24 @@ private:
     for (int64_t dim : tensor.shape)
       needed *= dim;
     if (const Sparsity *sparsity = table.sparsity()) {
+      if (tensor.bits() < 8)
+        return tensorError(tensor) << "a sparse constant of " << typeName(tensor.format)
+                                   << " is not supported, expected elements of 8 bits or more";
       // Each stored byte may stand for many zeros, but not for any number of them.
       if (needed > (int64_t(size()) << 10) + (1 << 20))
         return tensorError(tensor) << "a sparse constant of " << needed << " bytes in a file of " << size();
       std::string problem = decodeSparse(*sparsity, tensor.shape, elementBytes, data, tensor.storage);
       if (!problem.empty())
         return tensorError(tensor) << problem;
+      tensor.bytes = tensor.storage;
+      return success();
+    }
+    if (tensor.bits() < 8) {
+      int64_t packed = llvm::divideCeil(needed * tensor.bits(), 8);
+      if (int64_t(data.size()) != packed)
+        return tensorError(tensor) << "its shape and type " << typeName(tensor.format) << " need " << packed
+                                   << " bytes, buffer #" << table.buffer() << " has " << data.size();
+      unpackBits(data, tensor.bits(), !nn::isUnsigned(tensor.elementType), needed, tensor.storage);
       tensor.bytes = tensor.storage;
       return success();
     }

@@ -35,6 +35,12 @@ struct QuantInfo {
   bool isPerTensor() const { return scales.size() == 1; }
 };
 
+/// Quantisation in blocks along `axis`: scales (and zero points) are tensors of their own.
+struct BlockQuantInfo {
+  int32_t scales = -1, zeroPoints = -1; ///< tensors; -1: no zero points
+  int64_t axis = 0, size = 0;
+};
+
 struct TensorData {
   std::string name;
   TensorType format = TensorType::FLOAT32; ///< as in the file
@@ -42,12 +48,15 @@ struct TensorData {
   std::vector<int64_t> shape;              ///< as stored, static
   std::vector<bool> isDynamic;             ///< dimensions that the signature leaves open
   std::optional<QuantInfo> quant;
+  std::optional<BlockQuantInfo> blocks; ///< then `quant` is absent
   bool isConstant = false;
   bool isVariable = false;
   std::string problem; ///< non-empty: why the tensor cannot be used (reported at its user)
   llvm::ArrayRef<char> bytes; ///< of a constant; points into the file or `storage`
   std::vector<char> storage;
 
+  /// Bits of a stored element: less than a byte in packed types, whose `bytes` are unpacked.
+  int64_t bits() const;
   bool isQuantized() const { return quant && mlir::isa<mlir::IntegerType>(elementType); }
 };
 

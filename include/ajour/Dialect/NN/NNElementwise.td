@@ -99,12 +99,9 @@ def NN_QuantizeOp : NN_Op<"quantize"> {
 
 def NN_DequantizeOp : NN_Op<"dequantize"> {
   let summary = "quantised integer to real: (x - zero_point) * scale";
-  let description = [{
-    As nn.quantize. With `block` b > 0, scales and zero points have the operand's shape with dim(axis)
-    divided by b (rounded up), row-major: blocks along `axis` share one.
-  }];
+  let description = [{As nn.quantize. Parameters in groups are those of nn.dequantize_grouped.}];
   let arguments = (ins NN_IntTensor:$input, DenseF32ArrayAttr:$scales, DenseI32ArrayAttr:$zero_points,
-                       DefaultValuedAttr<I64Attr, "0">:$axis, DefaultValuedAttr<I64Attr, "0">:$block);
+                       DefaultValuedAttr<I64Attr, "0">:$axis);
   let results = (outs NN_FloatTensor:$result);
   let hasVerifier = 1;
 }

@@ -7,4 +7,5 @@ include "ajour/Dialect/NN/NNLinear.td"
 include "ajour/Dialect/NN/NNConv.td"
 include "ajour/Dialect/NN/NNNorm.td"
 include "ajour/Dialect/NN/NNShape.td"
+include "ajour/Dialect/NN/NNWeights.td"
 #endif

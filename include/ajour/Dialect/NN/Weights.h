@@ -1,0 +1,16 @@
+//===- Weights.h - operations that say how a weight is stored ---*- C++ -*-===//
+#ifndef AJOUR_DIALECT_NN_WEIGHTS_H
+#define AJOUR_DIALECT_NN_WEIGHTS_H
+
+#include "mlir/IR/Operation.h"
+
+namespace ajour::nn {
+
+/// Whether an operation turns a constant of few bits into floats: a dequantisation, a look-up in a codebook, or the
+/// widening of 16-bit floats (of some size; smaller ones are as well computed). Importers leave it as it is, because later
+/// passes store the constant, not the floats.
+bool isStoredForm(mlir::Operation *op);
+
+} // namespace ajour::nn
+
+#endif

@@ -1,0 +1,197 @@
+//===- Weights.cpp - nn-weights: constants stay in the few bits that they have ----------===//
+//
+// A product can read its weights as they are stored (nn::isStoredForm) and expand them a panel at a time, so they are
+// not made floats here. What moves them moves their parts.
+//
+//===----------------------------------------------------------------------===//
+#include "Utils.h"
+#include "ajour/Conversion/Simplify.h"
+#include "ajour/Dialect/NN/Weights.h"
+
+using namespace mlir;
+using namespace ajour::nn;
+
+namespace ajour {
+namespace simplify {
+
+/// Whether compiled code can read the operand in its stored form.
+static bool readsStoredWeights(OpOperand &use) {
+  Operation *op = use.getOwner();
+  RankedTensorType type = tensorType(use.get());
+  if (isa<MatmulOp>(op))
+    return use.getOperandNumber() == 1 && type.getElementType().isF32() &&
+           llvm::all_of(type.getShape().drop_back(2), [](int64_t size) { return size == 1; });
+  if (auto conv = dyn_cast<ConvOp>(op))
+    return use.getOperandNumber() == 1 && type.getElementType().isF32() && conv.getGroups() == 1 && type.getRank() <= 4;
+  if (auto gather = dyn_cast<GatherOp>(op))
+    return use.getOperandNumber() == 0;
+  if (isa<TransposeOp, ReshapeOp>(op))
+    return isStoredWeight(op->getResult(0));
+  return false;
+}
+
+bool isStoredWeight(Value value) {
+  return !value.use_empty() && llvm::all_of(value.getUses(), readsStoredWeights);
+}
+
+namespace {
+
+/// A dequantised 8-bit weight of a floating point product has its parameters as tensors.
+struct GroupedWeight : OpRewritePattern<DequantizeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(DequantizeOp op, PatternRewriter &rewriter) const override {
+    RankedTensorType type = tensorType(op.getInput());
+    ElementsAttr attr = getConstantValue(op.getInput());
+    if (!attr || !type.getElementType().isInteger(8) || type.getRank() == 0 || type.getNumElements() == 0 ||
+        !isStoredWeight(op.getResult()))
+      return failure();
+    int64_t rank = type.getRank(), count = op.getScales().size();
+    int64_t axis = count == 1 ? 0 : op.getAxis() < 0 ? op.getAxis() + rank : op.getAxis();
+    SmallVector<int64_t> shape(rank, 1);
+    shape[axis] = count;
+    Location loc = op.getLoc();
+    SmallVector<Value> operands{op.getInput(), makeF32(rewriter, loc, shape, op.getScales()), Value()};
+    if (llvm::any_of(op.getZeroPoints(), [](int32_t zero) { return zero != 0; })) {
+      std::vector<char> zeros;
+      for (int32_t zero : op.getZeroPoints())
+        zeros.push_back(static_cast<char>(zero));
+      RankedTensorType zeroType = makeTensor(ArrayRef<int64_t>(shape), type.getElementType());
+      operands[2] = ConstantOp::create(rewriter, loc, zeroType, makeConstant(zeroType, zeros));
+    }
+    rewriter.replaceOpWithNewOp<DequantizeGroupedOp>(op, op.getType(), operands[0], operands[1], operands[2], axis,
+                                                     count == 1 ? type.getDimSize(0) : 1, bitsOf(attr));
+    return success();
+  }
+
+  /// The fewest bits that hold all values.
+  static int64_t bitsOf(ElementsAttr attr) {
+    int64_t bits = 1, low = 0, high = 0;
+    std::vector<int64_t> values = *constantInts(attr);
+    for (int64_t value : values) {
+      low = std::min(low, value);
+      high = std::max(high, value);
+    }
+    bool isSigned = !isUnsigned(attr.getElementType());
+    while (bits < 8 && (isSigned ? low < -(int64_t(1) << (bits - 1)) || high >= int64_t(1) << (bits - 1)
+                                 : high >= int64_t(1) << bits))
+      ++bits;
+    return bits;
+  }
+};
+
+/// The parts of a stored weight, moved by the same operation.
+struct MoveStored : RewritePattern {
+  explicit MoveStored(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
+  LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
+    if (!isa<TransposeOp, ReshapeOp>(op))
+      return failure();
+    Operation *stored = op->getOperand(0).getDefiningOp();
+    if (!stored || !isStoredForm(stored) || !stored->hasOneUse() || !isStoredWeight(op->getResult(0)))
+      return failure();
+    if (auto cast = dyn_cast<CastOp>(stored)) {
+      Value moved = move(rewriter, op, cast.getInput(), getDims(op->getResult(0)));
+      replaceFused<CastOp>(rewriter, op, stored->getLoc(), op->getResult(0).getType(), moved);
+      return success();
+    }
+    if (auto grouped = dyn_cast<DequantizeGroupedOp>(stored))
+      return moveGrouped(op, grouped, rewriter);
+    return failure();
+  }
+
+  static Value move(PatternRewriter &rewriter, Operation *op, Value part, const Dims &dims) {
+    Type type = makeTensor(dims, elementType(part));
+    if (auto transpose = dyn_cast<TransposeOp>(op))
+      return TransposeOp::create(rewriter, op->getLoc(), part, transpose.getPerm());
+    return ReshapeOp::create(rewriter, op->getLoc(), type, part);
+  }
+
+  static LogicalResult moveGrouped(Operation *op, DequantizeGroupedOp grouped, PatternRewriter &rewriter) {
+    auto plan = planGroups(op, grouped);
+    if (!plan)
+      return failure();
+    MLIRContext *context = op->getContext();
+    Dims parameterDims;
+    for (int64_t size : plan->parameters)
+      parameterDims.push_back(getAffineConstantExpr(size, context));
+    Value moved = move(rewriter, op, grouped.getInput(), getDims(op->getResult(0))), zeros = grouped.getZeroPoints();
+    Value scales = move(rewriter, op, grouped.getScales(), parameterDims);
+    if (zeros)
+      zeros = move(rewriter, op, zeros, parameterDims);
+    replaceFused<DequantizeGroupedOp>(rewriter, op, grouped.getLoc(), op->getResult(0).getType(), moved, scales, zeros,
+                                      plan->axis, plan->group, grouped.getBits());
+    return success();
+  }
+
+  struct Groups {
+    SmallVector<int64_t> parameters; ///< sizes of the moved parameters
+    int64_t axis, group;
+  };
+
+  /// Where the groups lie after the movement; nothing when they do not survive it.
+  static std::optional<Groups> planGroups(Operation *op, DequantizeGroupedOp grouped) {
+    ArrayRef<int64_t> parameters = tensorType(grouped.getScales()).getShape();
+    RankedTensorType in = tensorType(grouped.getInput()), out = tensorType(op->getResult(0));
+    int64_t axis = grouped.getAxis();
+    Groups result{{}, -1, int64_t(grouped.getGroup())};
+    if (auto transpose = dyn_cast<TransposeOp>(op)) {
+      for (int64_t p : transpose.getPerm())
+        result.parameters.push_back(parameters[p]);
+      result.axis = invert(transpose.getPerm())[axis];
+      return result;
+    }
+    auto matched = matchReshape(in, out);
+    if (!matched || out.getRank() == 0)
+      return std::nullopt;
+    result.parameters.assign(out.getRank(), 1);
+    for (const ReshapeGroup &dims : *matched) {
+      bool isSingle = dims.in.size() == 1 && dims.out.size() == 1;
+      if (isSingle) {
+        result.parameters[dims.out[0]] = parameters[dims.in[0]];
+        if (dims.in[0] == axis)
+          result.axis = dims.out[0];
+      } else if (llvm::any_of(dims.in, [&](int64_t d) { return parameters[d] != 1; })) {
+        return std::nullopt;
+      }
+    }
+    if (result.axis >= 0)
+      return result;
+    // The axis was of one group: any dimension without parameters of its own says the same.
+    for (int64_t d = 0; d < out.getRank(); ++d)
+      if (result.parameters[d] == 1) {
+        result.axis = d;
+        result.group = std::max<int64_t>(out.getDimSize(d), 1);
+        return result;
+      }
+    return std::nullopt;
+  }
+};
+
+} // namespace
+
+void populateWeightPatterns(RewritePatternSet &patterns) { patterns.add<MoveStored>(patterns.getContext()); }
+
+} // namespace simplify
+
+namespace {
+
+struct WeightsPass : PassWrapper<WeightsPass, OperationPass<func::FuncOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(WeightsPass)
+
+  StringRef getArgument() const override { return "nn-weights"; }
+  StringRef getDescription() const override { return "weights of products are stored in the bits that they have"; }
+  void getDependentDialects(DialectRegistry &registry) const override { registry.insert<NNDialect>(); }
+
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<simplify::GroupedWeight>(&getContext());
+    if (failed(simplify::applyPatterns(getOperation(), std::move(patterns))))
+      return signalPassFailure();
+    simplify::eraseDeadOps(getOperation());
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createWeightsPass() { return std::make_unique<WeightsPass>(); }
+
+} // namespace ajour
