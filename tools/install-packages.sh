@@ -14,7 +14,7 @@ build_packages=(
   cmake ninja-build ccache g++ python3
   # Libraries.
   libflatbuffers-dev flatbuffers-compiler libprotobuf-dev protobuf-compiler libonnx-dev libeigen3-dev
-  libcli11-dev nlohmann-json3-dev libstb-dev
+  libcli11-dev nlohmann-json3-dev libstb-dev libicu-dev
   # Tests and benchmarks, which the presets configure as well.
   libgtest-dev libgmock-dev libbenchmark-dev zlib1g-dev
 )

@@ -18,6 +18,7 @@ ORDER = [
     ["ABI"],
     ["Kernels", "Encoding"],
     ["Runtime"],
+    ["Language"],
     ["Support"],
     ["Dialect"],
     ["Reference"],
@@ -28,7 +29,7 @@ ORDER = [
 ]
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 # Rooms that take less than the order would let them.
-ONLY = {"Kernels": {"ABI"}, "Encoding": {"ABI"}, "Runtime": {"ABI"}}
+ONLY = {"Kernels": {"ABI"}, "Encoding": {"ABI"}, "Runtime": {"ABI"}, "Language": {"ABI", "Runtime"}}
 # Folders of ROOT that may include anything.
 FREE = {"tools", "tests", "benchmarks", "cmake"}
 SOURCES = {".c", ".cpp", ".h", ".hpp", ".inc", ".def", ".td", ".S", ".in"}
@@ -148,7 +149,7 @@ def check_runtime(root):
     faults = []
     for path in source_files(root):
         room = room_of(path)
-        if room not in ("Runtime", "ABI") or path.suffix not in SOURCES:
+        if room not in ("Runtime", "Language", "ABI") or path.suffix not in SOURCES:
             continue
         text = read_text(root / path) or ""
         # Includes are strings; they are looked at with the strings in.

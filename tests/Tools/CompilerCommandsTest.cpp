@@ -246,4 +246,23 @@ TEST_F(CompilerCommands, InspectTellsQuantisation) {
     EXPECT_NE(outcome.out.find(line), std::string::npos) << line << outcome.out;
 }
 
+TEST_F(CompilerCommands, TokenizeShowsTokensAndText) {
+  std::string file = directory.file("tokenizer.json");
+  writeFile(file, std::string_view(R"({"added_tokens": [{"id": 3, "content": "<s>", "special": true}],
+      "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}]},
+      "model": {"type": "BPE", "vocab": {"a": 0, "\n": 1, "a\n": 2}, "merges": ["a \n"]}})"));
+  EXPECT_EQ(call({"tokenize", file, "aa\n"}).out, "0 2\n");
+  EXPECT_EQ(call({"tokenize", file, "aa\n", "--add-special", "--pieces"}).out, "3 \"<s>\"\n0 \"a\"\n2 \"a\\x0a\"\n");
+  EXPECT_EQ(call({"tokenize", file, "<s>a", "--special"}).out, "3 0\n");
+  EXPECT_EQ(call({"tokenize", file, "--decode", "3,0,0"}).out, "aa\n");
+  EXPECT_EQ(call({"tokenize", file, "--decode", "3,0", "--special"}).out, "<s>a\n");
+  std::string text = directory.file("text");
+  writeFile(text, std::string_view("aaa"));
+  EXPECT_EQ(call({"tokenize", file, "--file", text}).out, "0 0 0\n");
+  Outcome outcome = call({"tokenize", file, "--decode", "9"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, "error: " + file + ": there is no token 9, the vocabulary has 4\n");
+  EXPECT_EQ(call({"tokenize", model, "a"}).err, "error: " + model + ": is neither a GGUF file nor a tokenizer.json\n");
+}
+
 } // namespace

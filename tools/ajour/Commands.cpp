@@ -7,6 +7,7 @@ void registerCommands(CLI::App &app) {
   app.require_subcommand(1);
   registerCompileCommand(app);
   registerVerifyCommand(app);
+  registerTokenizeCommand(app);
   CommandHooks hooks;
   hooks.isModel = isModelFile;
   hooks.compile = compileForHere;

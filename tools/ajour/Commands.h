@@ -30,6 +30,7 @@ void attachProgress(CompileOptions &options, Progress &progress);
 
 void registerCompileCommand(CLI::App &app);
 void registerVerifyCommand(CLI::App &app);
+void registerTokenizeCommand(CLI::App &app);
 /// Lets `inspect` read models.
 void addInspectHooks(CommandHooks &hooks);
 /// Adds every command.

@@ -1,0 +1,36 @@
+//===- Tokenizer.cpp - which importer reads a tokenizer ----------------------------===//
+#include "ajour/Import/Tokenizer.h"
+
+#include "Builder.h"
+
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace llvm;
+
+namespace ajour {
+
+std::string importTokenizer(const std::string &path, std::vector<uint8_t> &description) {
+  ErrorOr<std::unique_ptr<MemoryBuffer>> file = MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!file)
+    return path + ": cannot be read: " + file.getError().message();
+  StringRef bytes = (*file)->getBuffer();
+  text::Builder builder;
+  std::string problem;
+  if (bytes.starts_with("GGUF"))
+    problem = text::buildFromGGUF(path, builder);
+  else if (bytes.ltrim().starts_with("{"))
+    problem = text::buildFromJSON(bytes, builder);
+  else
+    problem = "is neither a GGUF file nor a tokenizer.json";
+  if (problem.empty())
+    problem = builder.finish(description);
+  return problem.empty() || StringRef(problem).starts_with(path) ? problem : path + ": " + problem;
+}
+
+std::string importTokenizerJSON(const std::string &contents, std::vector<uint8_t> &description) {
+  text::Builder builder;
+  std::string problem = text::buildFromJSON(contents, builder);
+  return problem.empty() ? builder.finish(description) : problem;
+}
+
+} // namespace ajour
