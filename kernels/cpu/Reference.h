@@ -19,6 +19,10 @@ void ajour_reference_dwconv_8bit(const void *src, int lhs_is_signed, int64_t pix
                                  const int8_t *weights, int32_t *acc, int64_t nr, int64_t n, int64_t c, int64_t kh,
                                  int64_t kw, int64_t ky0, int64_t ky1, int64_t ix0, int64_t iw, int64_t stride,
                                  int64_t dilation, int64_t pad, int64_t flip);
+void ajour_reference_spmm_f32(const float *src, int64_t scale, const uint16_t *inputs, const float *weights,
+                              double *acc, int64_t lda, int64_t m, int64_t n, int64_t count, int64_t accumulate);
+void ajour_reference_spconv_f32(const float *src, const uint16_t *inputs, const float *weights, double *acc,
+                                int64_t rows, int64_t singles, int64_t pairs, int64_t triples, int64_t accumulate);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,6 @@
 /* All kernels for AArch64, as one translation unit. */
 #include "copy/copy.c"
+#include "copy/expand.c"
 #include "dwconv_8bit/dotprod.c"
 #include "dwconv_8bit/neon.c"
 #include "dwconv_f32/neon.c"
@@ -7,3 +8,5 @@
 #include "gemm_8bit/i8mm.c"
 #include "gemm_8bit/neon.c"
 #include "gemm_f32/neon.c"
+#include "spconv_f32/neon.c"
+#include "spmm_f32/neon.c"

@@ -1,5 +1,6 @@
 /* All kernels for x86-64, as one translation unit. */
 #include "copy/copy.c"
+#include "copy/expand.c"
 #include "dwconv_8bit/avx2.c"
 #include "dwconv_8bit/avx512vnni.c"
 #include "dwconv_f32/avx2.c"
@@ -9,3 +10,7 @@
 #include "gemm_8bit/avx512vnni.c"
 #include "gemm_f32/avx2.c"
 #include "gemm_f32/avx512.c"
+#include "spconv_f32/avx2.c"
+#include "spconv_f32/avx512.c"
+#include "spmm_f32/avx2.c"
+#include "spmm_f32/avx512.c"

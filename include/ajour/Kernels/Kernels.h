@@ -44,6 +44,33 @@ typedef void ajour_dwconv_8bit_fn(const void *src, int64_t pixel_stride, int64_t
                                   int64_t ky1, int64_t ix0, int64_t iw, int64_t stride, int64_t dilation, int64_t pad,
                                   int64_t flip);
 
+/* Sparse product over pixels. m filters (1, 2, 4 or 8) share `count` entries, each the pixels of an input and one weight
+ * for each filter:
+ *   acc[r * lda + i] = (accumulate ? acc[r * lda + i] : 0) + sum over e < count of weights[e * m + r] *
+ *                     src[inputs[e] * scale + i]
+ * for i < n. Elements of acc between n and the next multiple of nr may be overwritten. */
+typedef void ajour_spmm_f32_fn(const float *src, int64_t scale, const uint16_t *inputs, const float *weights, float *acc,
+                               int64_t lda, int64_t m, int64_t n, int64_t count, int64_t accumulate);
+
+/* Sparse convolution of one filter over `rows` rows of 16 pixels, [rows][16]. An entry is a run of taps that read
+ * successive rows of src: singles first, then pairs, then triples, each with as many weights:
+ *   acc[i] = (accumulate ? acc[i] : 0) + sum over runs, k < taps of the run, of weight(run, k) *
+ *          src[(input(run) + k) * 16 + i]
+ * for i < rows * 16. */
+typedef void ajour_spconv_f32_fn(const float *src, const uint16_t *inputs, const float *weights, float *acc,
+                                 int64_t rows, int64_t singles, int64_t pairs, int64_t triples, int64_t accumulate);
+
+/* Lays channels of a channel-major image out for spconv and spmm: for each channel and window column, planes of rows of
+ * 16 lanes, [channels][kw][phases][plane_rows][16], zero outside the image. A row holds 16 / width segments of `width`
+ * (4, 8 or 16) output pixels from column ox on; the segment s of row r serves the output row oy + s * rows + r. Window
+ * row ky lies at phase ky * dilation_y % stride_y, ky * dilation_y / stride_y rows further down; there are
+ * min(stride_y, (kh - 1) * dilation_y + 1) phases. rows + (kh - 1) * dilation_y / stride_y <= plane_rows rows of each plane are
+ * written. May write up to 32 elements past the last of them. */
+typedef void ajour_expand_f32_fn(const float *src, int64_t channel_stride, int64_t channels, int64_t ih, int64_t iw,
+                                 float *dst, int64_t oy, int64_t ox, int64_t rows, int64_t plane_rows, int64_t width,
+                                 int64_t kh, int64_t kw, int64_t stride_y, int64_t stride_x, int64_t dilation_y,
+                                 int64_t dilation_x, int64_t pad_top, int64_t pad_left);
+
 /* dst[r * ldd + p] = src[r * lds + p] ^ flip for p < k, 0 for k <= p < k_padded, r < m. */
 typedef void ajour_copy_rows_8bit_fn(const void *src, int64_t lds, void *dst, int64_t ldd, int64_t m, int64_t k,
                                      int64_t k_padded, int64_t flip);
@@ -66,6 +93,8 @@ typedef enum ajour_kernel_op {
   AJOUR_KERNEL_gemm_8bit,
   AJOUR_KERNEL_dwconv_f32,
   AJOUR_KERNEL_dwconv_8bit,
+  AJOUR_KERNEL_spmm_f32,
+  AJOUR_KERNEL_spconv_f32,
 } ajour_kernel_op;
 
 #include "../../../kernels/cpu/Kernels.def"

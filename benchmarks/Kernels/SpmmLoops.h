@@ -1,0 +1,39 @@
+/* What SpmmLoops.c offers to SpmmBench: kernels inlined with the constants of a layer, as compiled models have them. */
+#ifndef AJOUR_BENCHMARKS_KERNELS_SPMMLOOPS_H
+#define AJOUR_BENCHMARKS_KERNELS_SPMMLOOPS_H
+
+#include <stdint.h>
+
+#include "ajour/Kernels/Kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* All filters of a chunk: spconv over `rows` rows, lists [filters][5], acc [filters][rows][16]. */
+typedef void spconv_loop(const float *src, const uint16_t *inputs, const float *weights, const uint32_t *index,
+                         float *acc, int64_t filters, int64_t accumulate);
+/* All groups of a tile: spmm over n pixels, lists [groups + 1], each tile given a bias and a relu and stored. */
+typedef void spmm_loop(const float *src, int64_t scale, const uint16_t *inputs, const float *weights,
+                       const uint32_t *index, const float *bias, float *dst, int64_t ldd, int64_t groups);
+/* One tile of the dense product, mr rows, with `parts` products added before bias, relu and store: what a convolution
+ * in bands does for each window row. */
+typedef void gemm_loop(const float *lhs, int64_t part_stride, int64_t lda, const float *rhs, const float *bias, float *dst,
+                       int64_t ldd, int64_t k, int64_t parts);
+/* Bias, relu and store of one filter's tile [rows][16], `lanes` of each row. */
+typedef void store_loop(const float *acc, float bias, float *dst, int64_t ldd, int64_t rows, int64_t lanes);
+
+typedef struct {
+  ajour_cpu_level level;
+  int64_t value, m; /* spconv: rows; spmm: pixels and filters; gemm: rows */
+  void *run;
+} spmm_loops_row;
+extern const spmm_loops_row spconv_loops[], spmm_loops[], gemm_loops[];
+extern const int spconv_loops_count, spmm_loops_count, gemm_loops_count;
+store_loop store_tile;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
