@@ -28,4 +28,7 @@
 /* Loops over k or pixels: never unrolled by the optimiser, which would unroll a constant k fully. */
 #define AJOUR_ROLLED _Pragma("clang loop unroll(disable) vectorize(disable)")
 
+/* How far ahead of the loads the weights of a matrix-vector product are asked for, in bytes. */
+#define AJOUR_GEMV_PREFETCH 8192
+
 #endif

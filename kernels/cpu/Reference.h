@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "ajour/Kernels/Kernels.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -23,6 +25,23 @@ void ajour_reference_spmm_f32(const float *src, int64_t scale, const uint16_t *i
                               double *acc, int64_t lda, int64_t m, int64_t n, int64_t count, int64_t accumulate);
 void ajour_reference_spconv_f32(const float *src, const uint16_t *inputs, const float *weights, double *acc,
                                 int64_t rows, int64_t singles, int64_t pairs, int64_t triples, int64_t accumulate);
+
+void ajour_reference_gemv_float(const float *lhs, int64_t ldm, const float *rhs, double *acc, int64_t m,
+                                int64_t patterns, int64_t k);
+void ajour_reference_gemv_8bit(const void *lhs, int lhs_is_signed, int64_t ldm, const int8_t *rhs, int32_t *acc,
+                               int64_t m, int64_t patterns, int64_t k);
+/* The stored value of (lane, p) among a group's values. */
+int32_t ajour_reference_gemv_weight(const uint8_t *values, int64_t bits, int64_t lane, int64_t p);
+/* `zero` is the zero point of a matrix without any of its own; 0 with 8 bits: values are signed. */
+void ajour_reference_gemv_q(const int8_t *lhs, int64_t ldm, const float *lhs_scales, const uint8_t *rhs, double *acc,
+                            int64_t bits, int32_t zero, int64_t m, int64_t patterns, int64_t groups, int64_t group,
+                            int64_t flags);
+/* `size` bytes an element. */
+void ajour_reference_compress(const void *src, const uint8_t *mask, void *dst, int64_t size, int64_t groups,
+                              int64_t group, int64_t stride, int64_t flip);
+void ajour_reference_compress_c4(const uint8_t *src, const uint8_t *codes, uint8_t *dst, int64_t k, int64_t kept,
+                                 int64_t patterns, int64_t flip);
+void ajour_reference_quantize(const float *src, int8_t *dst, float *scales, int64_t groups, int64_t group);
 
 #ifdef __cplusplus
 }

@@ -10,3 +10,7 @@
 #include "gemm_f32/neon.c"
 #include "spconv_f32/neon.c"
 #include "spmm_f32/neon.c"
+#include "gemv/activations.c"
+#include "gemv/compress_neon.c"
+#include "gemv/dotprod.c"
+#include "gemv/neon.c"

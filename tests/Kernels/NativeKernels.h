@@ -77,6 +77,7 @@ inline std::vector<NativeKernel> nativeKernels(ajour_kernel_op op) {
     kernels.push_back({{op, #symbol, AJOUR_LEVEL_##level, mr, nr, kr, AJOUR_##lhs, AJOUR_##rhs, AJOUR_##acc},    \
                        reinterpret_cast<void (*)()>(&symbol)});
   AJOUR_CPU_KERNELS_NATIVE(AJOUR_ROW)
+  AJOUR_GEMV_KERNELS_NATIVE(AJOUR_ROW)
 #undef AJOUR_ROW
   return kernels;
 }

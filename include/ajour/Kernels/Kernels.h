@@ -88,6 +88,71 @@ typedef void ajour_im2col_f32_fn(const float *src, int64_t ih, int64_t iw, int64
                                  int64_t stride_y, int64_t stride_x, int64_t dilation_y, int64_t dilation_x,
                                  int64_t pad_top, int64_t pad_left, int64_t k_padded);
 
+/* Matrix-vector products: one block of AJOUR_GEMV_ROWS output rows for m <= 4 tokens (ajour/Encoding/PackGemv.h makes
+ * the blocks). The rows of a block share `patterns` (1, 2 or 4) lists of kept columns, neighbouring rows first. What the
+ * lists keep of the activations was put together before (compress_*): p-th kept column of pattern q at
+ *   lhs[t * ldm + (p / kr * patterns + q) * kr + p % kr],     kr = 1 for f32, 4 for 8 bits,
+ * so that kr values of all patterns lie together. A dense matrix is one pattern that keeps everything, and its lhs
+ * the activations themselves.
+ *   acc[t * 16 + row] = sum over p < k of lhs(t, row * patterns / 16, p) * weight(row, p)
+ * Row `row` stands in lane row % (16 / patterns) * patterns + row / (16 / patterns) of rhs.
+ * rhs: [k][16], f32 or f16. */
+#define AJOUR_GEMV_ROWS 16
+typedef void ajour_gemv_f32_fn(const float *lhs, int64_t ldm, const void *rhs, float *acc, int64_t m, int64_t patterns,
+                               int64_t k);
+typedef ajour_gemv_f32_fn ajour_gemv_f16_fn;
+
+/* The same for 8 bits (lhs of the row's type), exact. k is a multiple of 4; rhs: s8 [k / 4][16][4]. */
+typedef void ajour_gemv_8bit_fn(const void *lhs, int64_t ldm, const void *rhs, int32_t *acc, int64_t m,
+                                int64_t patterns, int64_t k);
+
+/* The same for weights quantised in groups of `group` kept columns, and an lhs quantised in the same groups
+ * (lhs_scales[t * groups + g]; null: 1, for a scale that the caller applies):
+ *   acc = sum over g of scale(row, g) * lhs_scale(t, g) * (sum over p in g of lhs * (weight - zero point))
+ * with the inner sum exact. lhs_sums[t * groups + g] are the sums of a group of the lhs of a dense matrix; null: the
+ * kernel adds them up. A group of rhs: the values, four consecutive k of a lane together, 64 bytes for 16 lanes; of
+ * narrower ones, 8 / bits such steps share 64 bytes, the first in the lowest bits; then 16 scales, then, if so
+ * flagged, 16 zero points of u8. Values are stored as they are quantised, from 0 to 2^bits - 1; without zero points of
+ * their own they have 2^(bits - 1), except that rows of rhs type I8 store 8-bit values signed and take no zero points.
+ * `group` is a multiple of the row's kr. */
+#define AJOUR_GEMV_F32_SCALES 1  /* else f16 */
+#define AJOUR_GEMV_ZERO_POINTS 2
+typedef void ajour_gemv_q8_fn(const int8_t *lhs, int64_t ldm, const float *lhs_scales, const int32_t *lhs_sums,
+                              const void *rhs, float *acc, int64_t m, int64_t patterns, int64_t groups, int64_t group,
+                              int64_t flags);
+typedef ajour_gemv_q8_fn ajour_gemv_q4_fn;
+
+/* Bytes of one group of 16 rows. */
+static inline int64_t ajour_gemv_group_bytes(int64_t bits, int64_t group, int64_t flags) {
+  return group * AJOUR_GEMV_ROWS * bits / 8 + AJOUR_GEMV_ROWS * (flags & AJOUR_GEMV_F32_SCALES ? 4 : 2) +
+         (flags & AJOUR_GEMV_ZERO_POINTS ? AJOUR_GEMV_ROWS : 0);
+}
+
+/* Puts together the columns that a mask keeps (bit i % 8 of byte i / 8 for column i), group by group; `group` is a
+ * multiple of 8. Group g begins at dst + g * stride, stride >= what is kept of any group; the rest of it becomes 0.
+ * kept8: how many columns each byte of the mask keeps, if all keep as many, else 0. Bytes are xored with `flip`.
+ * dst needs AJOUR_BUFFER_SLACK bytes after its end that may be written. */
+typedef void ajour_compress_8bit_fn(const void *src, const uint8_t *mask, void *dst, int64_t groups, int64_t group,
+                                    int64_t stride, int64_t kept8, int64_t flip);
+typedef void ajour_compress_f32_fn(const float *src, const uint8_t *mask, float *dst, int64_t groups, int64_t group,
+                                   int64_t stride, int64_t kept8);
+
+/* The same for C4^n, of which every 4 columns keep `kept` = 1, 2 or 3; for all patterns of a block at once, interleaved as
+ * gemv_8bit and gemv_q* read it. k is a multiple of 64. Codes of 64 columns: kept * patterns words of 4 bytes; byte e
+ * of word w * patterns + q says of pattern q, in bits 2 i and 2 i + 1, which column of its group the (4 w + e)-th kept one of the
+ * i-th 16 columns is. codes may be read AJOUR_BUFFER_SLACK bytes past their end, dst as above. */
+typedef void ajour_compress_c4_8bit_fn(const void *src, const uint8_t *codes, void *dst, int64_t k, int64_t kept,
+                                       int64_t patterns, int64_t flip);
+
+/* dst[i * patterns + q] = src[q * lds + i] for i < n, words of 4 bytes; patterns = 2 or 4. */
+typedef void ajour_interleave_words_fn(const void *src, int64_t lds, void *dst, int64_t patterns, int64_t n);
+
+/* Symmetric quantisation to 8 bits: scales[g] = largest magnitude of group g / 127, dst = the nearest integer (ties to
+ * even) to src * (127 / largest), from -127 to 127. Equal on all levels. */
+typedef void ajour_quantize_groups_8bit_fn(const float *src, int8_t *dst, float *scales, int64_t groups, int64_t group);
+/* sums[g] = sum of a group's bytes. */
+typedef void ajour_sum_groups_8bit_fn(const int8_t *src, int32_t *sums, int64_t groups, int64_t group);
+
 typedef enum ajour_kernel_op {
   AJOUR_KERNEL_gemm_f32,
   AJOUR_KERNEL_gemm_8bit,
@@ -95,6 +160,14 @@ typedef enum ajour_kernel_op {
   AJOUR_KERNEL_dwconv_8bit,
   AJOUR_KERNEL_spmm_f32,
   AJOUR_KERNEL_spconv_f32,
+  AJOUR_KERNEL_gemv_f32,
+  AJOUR_KERNEL_gemv_f16,
+  AJOUR_KERNEL_gemv_8bit,
+  AJOUR_KERNEL_gemv_q8,
+  AJOUR_KERNEL_gemv_q4,
+  AJOUR_KERNEL_compress_f32,
+  AJOUR_KERNEL_compress_8bit,
+  AJOUR_KERNEL_compress_c4_8bit,
 } ajour_kernel_op;
 
 #include "../../../kernels/cpu/Kernels.def"
@@ -112,6 +185,7 @@ static const ajour_kernel_row ajour_kernel_table[] = {
 #define AJOUR_ROW(op, symbol, level, mr, nr, kr, lhs, rhs, acc) \
   {AJOUR_KERNEL_##op, #symbol, AJOUR_LEVEL_##level, mr, nr, kr, AJOUR_##lhs, AJOUR_##rhs, AJOUR_##acc},
     AJOUR_CPU_KERNELS_X86_64(AJOUR_ROW) AJOUR_CPU_KERNELS_AARCH64(AJOUR_ROW)
+    AJOUR_GEMV_KERNELS_X86_64(AJOUR_ROW) AJOUR_GEMV_KERNELS_AARCH64(AJOUR_ROW)
 #undef AJOUR_ROW
 };
 
@@ -135,12 +209,15 @@ static inline const ajour_kernel_row *ajour_find_kernel(ajour_kernel_op op, ajou
 /* The kernels of the architecture that this is compiled for, as linked from AjourKernels. */
 #if defined(__x86_64__)
 #define AJOUR_CPU_KERNELS_NATIVE AJOUR_CPU_KERNELS_X86_64
+#define AJOUR_GEMV_KERNELS_NATIVE AJOUR_GEMV_KERNELS_X86_64
 #elif defined(__aarch64__)
 #define AJOUR_CPU_KERNELS_NATIVE AJOUR_CPU_KERNELS_AARCH64
+#define AJOUR_GEMV_KERNELS_NATIVE AJOUR_GEMV_KERNELS_AARCH64
 #endif
 #ifdef AJOUR_CPU_KERNELS_NATIVE
 #define AJOUR_ROW(op, symbol, level, mr, nr, kr, lhs, rhs, acc) ajour_##op##_fn symbol;
 AJOUR_CPU_KERNELS_NATIVE(AJOUR_ROW)
+AJOUR_GEMV_KERNELS_NATIVE(AJOUR_ROW)
 #undef AJOUR_ROW
 #endif
 #define AJOUR_ROW(op, symbol) ajour_##op##_fn symbol;

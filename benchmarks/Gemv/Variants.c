@@ -1,0 +1,96 @@
+/* The table of what GemvBench measures. */
+#include "Variants.h"
+
+#if defined(__x86_64__)
+#include "cpu/x86_64.c"
+#define COMPRESS_F32_avx512vnni ajour_compress_f32_avx512
+#define COMPRESS_F32_avx2 ajour_compress_f32_avx2
+#define C4_8_avx512vnni ajour_compress_c4_8bit_avx512
+#define C4_8_avx2 ajour_compress_c4_8bit_avx2
+#define FLOAT_avx512vnni(KIND) ajour_gemv_f32_##KIND##_f32_4x16x1_avx512
+#define FLOAT_avx2(KIND) ajour_gemv_f32_##KIND##_f32_4x16x1_avx2
+#define EXACT(LEVEL) ajour_gemv_u8_i8_i32_4x16x4_##LEVEL
+#define EACH_LEVEL(X) X(avx2) X(avx512vnni)
+#else
+#include "cpu/aarch64.c"
+#define COMPRESS_F32_neon ajour_compress_f32_neon
+#define COMPRESS_F32_dotprod ajour_compress_f32_neon
+#define C4_8_neon ajour_compress_c4_8bit_neon
+#define C4_8_dotprod ajour_compress_c4_8bit_neon
+#define FLOAT_neon(KIND) ajour_gemv_f32_##KIND##_f32_4x16x1_neon
+#define FLOAT_dotprod(KIND) ajour_gemv_f32_##KIND##_f32_4x16x1_neon
+#define EXACT(LEVEL) ajour_gemv_i8_i8_i32_4x16x4_##LEVEL
+#define EACH_LEVEL(X) X(neon) X(dotprod)
+#endif
+
+#define K GEMV_DEPTH
+#define RUN(NAME, LEVEL) \
+  static AJOUR_TARGET_##LEVEL __attribute__((noinline)) void NAME##_##LEVEL(gemv_activations *a, const uint8_t *block, float *acc)
+#define ALIGNED(BYTES) (((BYTES) + 63) / 64 * 64)
+#define MASKS(P) ((P) * (K / 8))
+#define CODES(N, R) (K / 64 * (4 - (N)) * (16 / (R)) * 4)
+
+/* Dense, quantised in groups of G. */
+#define DENSE_Q(LEVEL, BITS, KR, G)                                                                                 \
+  RUN(dense_q##BITS##_g##G, LEVEL) {                                                                                \
+    ajour_gemv_i8_q##BITS##_f32_4x16x##KR##_##LEVEL(a->q, 0, a->scales, a->sums, block, acc, 1, 1, K / G, G, 0); \
+  }
+/* 4 - N of 4 columns kept, R rows to a pattern: N = 1, 2, 3 keep 6, 4, 2 of 8. */
+#define C4_Q(LEVEL, BITS, KR, G, N, R)                                                                              \
+  RUN(c4n##N##_r##R##_q##BITS##_g##G, LEVEL) {                                                                      \
+    C4_8_##LEVEL(a->q, block, a->kept_q, K, 4 - N, 16 / R, 0);                                                      \
+    ajour_gemv_i8_q##BITS##_f32_4x16x##KR##_##LEVEL(a->kept_q, 0, a->scales, 0, block + CODES(N, R), acc, 1,        \
+                                                    16 / R, K / G, G * (4 - N) / 4, 0);                             \
+  }
+#define DENSE_F(LEVEL, KIND) \
+  RUN(dense_##KIND, LEVEL) { FLOAT_##LEVEL(KIND)(a->x, 0, block, acc, 1, 1, K); }
+#define C4_F(LEVEL, KIND, N, R)                                                                                     \
+  RUN(c4n##N##_r##R##_##KIND, LEVEL) {                                                                              \
+    enum { P = 16 / R };                                                                                            \
+    AJOUR_UNROLL                                                                                                    \
+    for (int p = 0; p < P; ++p)                                                                                     \
+      COMPRESS_F32_##LEVEL(a->x, block + p * (K / 8), a->kept_x + p * (K + 64), 1, K, K * (4 - N) / 4, 8 - 2 * N);  \
+    ajour_interleave_words(a->kept_x, K + 64, a->mixed_x, P, K * (4 - N) / 4);                                      \
+    FLOAT_##LEVEL(KIND)(a->mixed_x, 0, block + MASKS(P), acc, 1, P, K * (4 - N) / 4);                               \
+  }
+#define DENSE_8(LEVEL) \
+  RUN(dense_int8, LEVEL) { EXACT(LEVEL)(a->q, 0, block, (int32_t *)acc, 1, 1, K); }
+#define C4_8(LEVEL, N, R)                                                                                           \
+  RUN(c4n##N##_r##R##_int8, LEVEL) {                                                                                \
+    C4_8_##LEVEL(a->q, block, a->kept_q, K, 4 - N, 16 / R, 0x80);                                                   \
+    EXACT(LEVEL)(a->kept_q, 0, block + CODES(N, R), (int32_t *)acc, 1, 16 / R, K * (4 - N) / 4);                    \
+  }
+
+#define ALL_C4(X, LEVEL, ...) X(LEVEL, __VA_ARGS__, 1, 8) X(LEVEL, __VA_ARGS__, 2, 8) X(LEVEL, __VA_ARGS__, 3, 8)
+#define DEFINE(LEVEL)                                                                                               \
+  DENSE_F(LEVEL, f32) ALL_C4(C4_F, LEVEL, f32) DENSE_F(LEVEL, f16) ALL_C4(C4_F, LEVEL, f16)                         \
+  DENSE_8(LEVEL) C4_8(LEVEL, 1, 8) C4_8(LEVEL, 2, 8) C4_8(LEVEL, 3, 8)                                              \
+  DENSE_Q(LEVEL, 8, 4, 32) ALL_C4(C4_Q, LEVEL, 8, 4, 32)                                                            \
+  DENSE_Q(LEVEL, 4, 8, 32) ALL_C4(C4_Q, LEVEL, 4, 8, 32) C4_Q(LEVEL, 4, 8, 32, 2, 16)                               \
+  DENSE_Q(LEVEL, 4, 8, 128) ALL_C4(C4_Q, LEVEL, 4, 8, 128) C4_Q(LEVEL, 4, 8, 128, 2, 16)
+EACH_LEVEL(DEFINE)
+
+#define ROW(NAME, DENSE, LEVEL, MASK_BYTES, KEPT8, BYTES) \
+  {#NAME, #DENSE, AJOUR_LEVEL_##LEVEL, MASK_BYTES, KEPT8, ALIGNED(BYTES), NAME##_##LEVEL},
+#define ROW_DENSE_Q(LEVEL, BITS, KR, G) \
+  ROW(dense_q##BITS##_g##G, dense_q##BITS##_g##G, LEVEL, 0, 8, K * 2 * BITS + K / G * 32)
+#define ROW_C4_Q(LEVEL, BITS, KR, G, N, R)                                              \
+  ROW(c4n##N##_r##R##_q##BITS##_g##G, dense_q##BITS##_g##G, LEVEL, 0, 8 - 2 * N,        \
+      CODES(N, R) + K * (4 - N) / 2 * BITS + K / G * 32)
+#define SIZE_f32 4
+#define SIZE_f16 2
+#define ROW_DENSE_F(LEVEL, KIND) ROW(dense_##KIND, dense_##KIND, LEVEL, 0, 8, K * 16 * SIZE_##KIND)
+#define ROW_C4_F(LEVEL, KIND, N, R)                                                     \
+  ROW(c4n##N##_r##R##_##KIND, dense_##KIND, LEVEL, MASKS(16 / R), 8 - 2 * N,            \
+      MASKS(16 / R) + K * 4 * (4 - N) * SIZE_##KIND)
+#define ROW_DENSE_8(LEVEL) ROW(dense_int8, dense_int8, LEVEL, 0, 8, K * 16)
+#define ROW_C4_8(LEVEL, N, R) \
+  ROW(c4n##N##_r##R##_int8, dense_int8, LEVEL, 0, 8 - 2 * N, CODES(N, R) + K * 4 * (4 - N))
+#define ROWS(LEVEL)                                                                                                 \
+  ROW_DENSE_F(LEVEL, f32) ALL_C4(ROW_C4_F, LEVEL, f32) ROW_DENSE_F(LEVEL, f16) ALL_C4(ROW_C4_F, LEVEL, f16)         \
+  ROW_DENSE_8(LEVEL) ROW_C4_8(LEVEL, 1, 8) ROW_C4_8(LEVEL, 2, 8) ROW_C4_8(LEVEL, 3, 8)                              \
+  ROW_DENSE_Q(LEVEL, 8, 4, 32) ALL_C4(ROW_C4_Q, LEVEL, 8, 4, 32)                                                    \
+  ROW_DENSE_Q(LEVEL, 4, 8, 32) ALL_C4(ROW_C4_Q, LEVEL, 4, 8, 32) ROW_C4_Q(LEVEL, 4, 8, 32, 2, 16)                   \
+  ROW_DENSE_Q(LEVEL, 4, 8, 128) ALL_C4(ROW_C4_Q, LEVEL, 4, 8, 128) ROW_C4_Q(LEVEL, 4, 8, 128, 2, 16)
+const gemv_variant gemv_variants[] = {EACH_LEVEL(ROWS)};
+const int gemv_variant_count = sizeof(gemv_variants) / sizeof(gemv_variants[0]);

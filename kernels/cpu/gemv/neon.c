@@ -1,0 +1,32 @@
+/* Matrix-vector products for NEON without the dot product: smull and sadalp, exact. */
+#include <arm_neon.h>
+
+#include "../Kernel.h"
+
+AJOUR_HELPER int32x4_t ajour_gemv_dot_neon(int32x4_t c, int8x16_t x, int8x16_t w) {
+  int32x4_t low = vpaddlq_s16(vmull_s8(vget_low_s8(x), vget_low_s8(w)));
+  int32x4_t high = vpaddlq_s16(vmull_high_s8(x, w));
+  return vaddq_s32(c, vpaddq_s32(low, high));
+}
+
+#define SUFFIX neon
+#define TARGET AJOUR_TARGET_neon
+#define LANES 4
+#include "lanes.inc"
+#define CHAINS(m) ((m) == 1 ? 2 : 1)
+#include "float.inc"
+#define TYPE8 i8
+#define ZERO8 0
+#define DOT8(c, x, w) ((ajour_gemv_ints_neon)ajour_gemv_dot_neon((int32x4_t)(c), (int8x16_t)(x), (int8x16_t)(w)))
+#define DOTQ8(c, x, w) DOT8(c, x, w)
+#define DOTQ4(c, x, w) DOT8(c, x, w)
+#include "integer.inc"
+#undef SUFFIX
+#undef TARGET
+#undef LANES
+#undef CHAINS
+#undef TYPE8
+#undef ZERO8
+#undef DOT8
+#undef DOTQ8
+#undef DOTQ4
