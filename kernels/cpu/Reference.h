@@ -42,6 +42,11 @@ void ajour_reference_compress(const void *src, const uint8_t *mask, void *dst, i
 void ajour_reference_compress_c4(const uint8_t *src, const uint8_t *codes, uint8_t *dst, int64_t k, int64_t kept,
                                  int64_t patterns, int64_t flip);
 void ajour_reference_quantize(const float *src, int8_t *dst, float *scales, int64_t groups, int64_t group);
+/* All points of one tile and one channel. */
+void ajour_reference_winograd_input_f32(const float *src, int64_t ih, int64_t iw, int64_t c, int64_t tile_y,
+                                        int64_t tile_x, int64_t pad_top, int64_t pad_left, int64_t channel, double *out,
+                                        int64_t t);
+void ajour_reference_winograd_output_f32(const float *src, int64_t point_stride, double *out, int64_t t);
 
 #ifdef __cplusplus
 }

@@ -14,3 +14,4 @@
 #include "gemv/compress_neon.c"
 #include "gemv/dotprod.c"
 #include "gemv/neon.c"
+#include "winograd_f32/neon.c"

@@ -20,3 +20,5 @@
 #include "gemv/avx512vnni.c"
 #include "gemv/compress_avx2.c"
 #include "gemv/compress_avx512.c"
+#include "winograd_f32/avx2.c"
+#include "winograd_f32/avx512.c"

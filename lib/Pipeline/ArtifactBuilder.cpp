@@ -177,7 +177,8 @@ static std::string packKey(const PackSpec &spec, ArrayRef<ElementsAttr> constant
   llvm::raw_string_ostream os(key);
   os << "pack " << int(spec.kind) << " " << constants[spec.weights].getAsOpaquePointer() << " "
      << (spec.bias >= 0 ? constants[spec.bias].getAsOpaquePointer() : nullptr) << " " << spec.k << " " << spec.n << " "
-     << spec.transposed << " " << spec.kh << " " << spec.kw << " " << spec.nr << " " << spec.kr << " "
+     << spec.transposed << " " << spec.kh << " " << spec.kw << " " << spec.tile << " "
+     << spec.nr << " " << spec.kr << " "
      << spec.lhsZeroPoint;
   for (int32_t zero : spec.rhsZeroPoints)
     os << "," << zero;

@@ -83,16 +83,19 @@ static bool changesGeneratedCode(ajour_cpu_level level) {
 
 /// The loops of the callees for one level: all of them for the lowest level asked for and for those that
 /// widen vectors, else those that have a micro-kernel of this level.
-static FailureOr<OwningOpRef<ModuleOp>> lowerLevel(ModuleOp module, ajour_cpu_level level, bool isLowest,
+static FailureOr<OwningOpRef<ModuleOp>> lowerLevel(ModuleOp module, ajour_cpu_level level,
+                                                   const CompileOptions &options, bool isLowest,
                                                    LevelCode &code) {
   unsigned symbols = 0;
   if (auto attr = module->getAttrOfType<ArrayAttr>("nn.symbols"))
     symbols = attr.size();
+  LoweringOptions lowering = options.lowering;
+  lowering.winograd &= options.optimization > 0;
   OwningOpRef<ModuleOp> loops = ModuleOp::create(module.getLoc());
   for (auto callee : module.getOps<func::FuncOp>()) {
     if (callee.getName() == "main")
       continue;
-    FailureOr<LoweredDispatch> lowered = lowerDispatch(callee, level, symbols, *loops);
+    FailureOr<LoweredDispatch> lowered = lowerDispatch(callee, level, symbols, *loops, lowering);
     if (failed(lowered))
       return failure();
     if (!isLowest && !changesGeneratedCode(level) && lowered->kernelLevel != unsigned(level)) {
@@ -128,7 +131,7 @@ static LogicalResult lowerLevels(ModuleOp module, const CompileOptions &options,
   for (auto [level, code] : llvm::zip_equal(levels, codes)) {
     progress(options, "lowering", modules.size(), levels.size());
     bool isLowest = modules.empty() || lookupCpuLevel(levels[modules.size() - 1])->arch != lookupCpuLevel(level)->arch;
-    FailureOr<OwningOpRef<ModuleOp>> loops = lowerLevel(module, level, isLowest, code);
+    FailureOr<OwningOpRef<ModuleOp>> loops = lowerLevel(module, level, options, isLowest, code);
     if (failed(loops))
       return failure();
     modules.push_back(std::move(*loops));
@@ -272,7 +275,7 @@ LogicalResult writeStatic(ModuleOp module, const std::string &prefix, StaticPlat
 
 FailureOr<std::string> emitAssembly(ModuleOp module, ajour_cpu_level level, const CompileOptions &options) {
   LevelCode code;
-  FailureOr<OwningOpRef<ModuleOp>> loops = lowerLevel(module, level, /*isLowest=*/true, code);
+  FailureOr<OwningOpRef<ModuleOp>> loops = lowerLevel(module, level, options, /*isLowest=*/true, code);
   if (failed(loops))
     return failure();
   CpuEmitOptions emit;

@@ -78,6 +78,7 @@ inline std::vector<NativeKernel> nativeKernels(ajour_kernel_op op) {
                        reinterpret_cast<void (*)()>(&symbol)});
   AJOUR_CPU_KERNELS_NATIVE(AJOUR_ROW)
   AJOUR_GEMV_KERNELS_NATIVE(AJOUR_ROW)
+  AJOUR_WINOGRAD_KERNELS_NATIVE(AJOUR_ROW)
 #undef AJOUR_ROW
   return kernels;
 }

@@ -1,6 +1,7 @@
 //===- ContractionTest.cpp - compiled products and convolutions ---------------------------===//
 #include "Pipeline/Compiled.h"
 #include "Pipeline/ModuleText.h"
+#include "ajour/Reference/Interpreter.h"
 
 using namespace ajour;
 using namespace ajour::test;
@@ -171,6 +172,65 @@ TEST(CompiledConv, Integers) {
                       tensorType(outShape(c), "i8")));
         expectCompiled(m.text(), {{}}, {.simplify = false});
       }
+}
+
+/// Every tile size and border: images from one pixel on, ragged channels, several panels and images, with a residual.
+static const std::vector<ConvCase> winogradCases = {
+    {{1, 8, 8, 16}, 64, 3, 3, {1, 1}, {1, 1}, {1, 1}, {1, 1}},  {{2, 14, 13, 33}, 40, 3, 3, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+    {{1, 20, 27, 48}, 65, 3, 3},                                 {{1, 30, 5, 64}, 32, 3, 3, {1, 1}, {1, 1}, {2, 0}, {0, 1}},
+    {{1, 1, 40, 32}, 32, 3, 3, {1, 1}, {1, 1}, {1, 1}, {1, 1}}, {{3, 7, 7, 128}, 96, 3, 3, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+};
+
+/// A convolution, the addition of a second input, and a limit.
+static std::string convWithResidual(const ConvCase &c) {
+  ModuleText m;
+  std::string out = tensorType(outShape(c), "f32");
+  std::string x = m.input(tensorType(c.in, "f32")), r = m.input(out);
+  std::string w = m.constant(tensorType({c.out, c.kh, c.kw, c.in[3]}, "f32")), b = m.constant(tensorType({c.out}, "f32"));
+  std::string y = m.op("nn.conv", {x, w, b}, convAttributes(c.strides, c.dilations, c.low, c.high), out);
+  m.output(m.unary("relu", m.binary("add", y, r)));
+  return m.text();
+}
+
+TEST(CompiledConv, Winograd) {
+  for (const ConvCase &c : winogradCases) {
+    SCOPED_TRACE(array(c.in) + " to " + std::to_string(c.out));
+    expectCompiled(convWithResidual(c), {{}}, {.threads = 2});
+  }
+}
+
+/// The largest difference to the reference, of results that are sums of 9 * channels products of deviation 1.5 * 1.5.
+static double winogradError(const ConvCase &c, bool winograd) {
+  auto module = parseModule(convWithResidual(c));
+  std::vector<HostTensor> inputs = randomInputs(*module, {}, 1), outputs;
+  auto expected = interpret(module->lookupSymbol<mlir::func::FuncOp>("main"), inputs, {});
+  EXPECT_TRUE(mlir::succeeded(expected));
+  CompileOptions options;
+  options.lowering.winograd = winograd;
+  auto compiled = CompiledModel::compile(*module, options);
+  std::string error;
+  EXPECT_TRUE(compiled && compiled->run(inputs, outputs, error)) << error;
+  return compareTensors(outputs[0], (*expected)[0], 1e-4, 0).maxAbsolute;
+}
+
+// What decision 8 states: relative to the deviation of the results, Winograd's method errs by less than 2e-5; and the option
+// changes how they are rounded.
+TEST(CompiledConv, WinogradCanBeLeftOut) {
+  for (int64_t channels : {64, 256}) {
+    ConvCase c{{1, 16, 16, channels}, 32, 3, 3, {1, 1}, {1, 1}, {1, 1}, {1, 1}};
+    double deviation = 1.5 * 1.5 * std::sqrt(9.0 * channels);
+    double with = winogradError(c, true) / deviation, without = winogradError(c, false) / deviation;
+    EXPECT_LT(with, 2e-5) << channels;
+    EXPECT_LT(without, 2e-5) << channels;
+    EXPECT_NE(with, without) << channels;
+  }
+}
+
+// Weights that stay in cache while many row tiles pass: the order of loops that no small case takes.
+TEST(CompiledConv, ManyRowsAndFewWeights) {
+  ConvCase pointwise{{1, 21, 21, 40}, 72, 1, 1}, strided{{1, 43, 40, 24}, 40, 1, 1, {2, 2}};
+  for (const ConvCase &c : {pointwise, strided})
+    expectCompiled(convWithResidual(c), {{}}, {.threads = 2});
 }
 
 TEST(CompiledConv, FilterThatIsAnInput) {

@@ -65,6 +65,7 @@ CompileOptions optionsOf(const CompileArguments &arguments) {
   CompileOptions options;
   options.levels = levelsOf(arguments);
   options.optimization = arguments.optimization;
+  options.lowering.winograd = arguments.winograd;
   options.import.allowNewerOpset = arguments.allowNewerOpset;
   for (const std::string &text : arguments.dims) {
     auto [name, value] = splitNamed("--dim", text);
@@ -120,6 +121,7 @@ void addCodeOptions(CLI::App &command, CompileArguments &arguments) {
       ->delimiter(',')
       ->check(CLI::IsMember(names));
   command.add_option("-O", arguments.optimization, "Optimisation level 0 to 3")->check(CLI::Range(0, 3));
+  command.add_flag("!--no-winograd", arguments.winograd, "Compute 3x3 convolutions as they are defined, which rounds less and takes longer");
 }
 
 } // namespace ajour::tools

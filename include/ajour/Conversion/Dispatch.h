@@ -28,12 +28,14 @@ struct PackSpec {
     Depthwise8,
     GemmBias,    ///< i32 [n]: bias with the zero points folded in
     DepthwiseBias,
+    WinogradF32, ///< transformed 3x3 filters
   } kind;
   unsigned weights = 0; ///< argument number
   int bias = -1;        ///< argument number, -1: none
   int64_t k = 0, n = 0; ///< of the product; depthwise: n channels
   bool transposed = true; ///< weights are [n][k] (else [k][n])
   int64_t kh = 0, kw = 0; ///< depthwise window; weights are [n][kh][kw]
+  int64_t tile = 0;       ///< Winograd: output rows and columns of a tile
   int64_t nr = 0, kr = 0;
   int32_t lhsZeroPoint = 0; ///< as the kernel sees the lhs (after its sign is changed)
   llvm::SmallVector<int32_t> rhsZeroPoints; ///< of the signed weights; one or n
@@ -55,17 +57,24 @@ struct LoweredDispatch {
   std::vector<PackSpec> packs;
   mlir::AffineExpr work;         ///< number of work items
   mlir::AffineExpr scratchBytes; ///< per thread
-  /// What operands are copied into scratch memory as, for reports: "im2col", "band", "rows" or empty; and the bytes
+  /// What operands are copied into scratch memory as, for reports: "im2col", "band", "rows", "winograd" or empty; and the bytes
   /// that one run writes there.
   std::string copyKind;
   mlir::AffineExpr copyBytes;
+};
+
+/// What the user may decide about the code.
+struct LoweringOptions {
+  /// Whether convolutions may be computed by Winograd's method, which rounds otherwise than their definition.
+  bool winograd = true;
 };
 
 /// Writes the code of a callee for a level into `destination` (functions with the signature of
 /// ajour_dispatch_fn in the scf, arith, math, func and llvm dialects). `symbolCount` is the number of the
 /// model's symbolic dimensions.
 mlir::FailureOr<LoweredDispatch> lowerDispatch(mlir::func::FuncOp callee, ajour_cpu_level level,
-                                               unsigned symbolCount, mlir::ModuleOp destination);
+                                               unsigned symbolCount, mlir::ModuleOp destination,
+                                               const LoweringOptions &options = {});
 
 /// The bytes of a packed operand. `constants` holds the callee's arguments that are constants (others null).
 std::vector<char> packOperand(const PackSpec &spec, llvm::ArrayRef<mlir::ElementsAttr> constants);

@@ -70,6 +70,27 @@ typedef void ajour_expand_f32_fn(const float *src, int64_t channel_stride, int64
                                  float *dst, int64_t oy, int64_t ox, int64_t rows, int64_t plane_rows, int64_t width,
                                  int64_t kh, int64_t kw, int64_t stride_y, int64_t stride_x, int64_t dilation_y,
                                  int64_t dilation_x, int64_t pad_top, int64_t pad_left);
+/* Winograd's convolution F(t x t, 3 x 3), t = 2 or 4, of stride 1: t x t outputs from (t + 2) x (t + 2) inputs by as many
+ * products as inputs, summed over channels for each of these "points" on its own (A. Lavin and S. Gray, "Fast
+ * algorithms for convolutional neural networks", 2016). Outputs = A^T ((G g G^T) . (B^T d B)) A with the matrices of
+ * polynomial interpolation (S. Winograd, 1980) at 0, 1, -1 and infinity for t = 2, at 0, a, -a, b, -b and infinity
+ * for t = 4. Points whose squares are 1/2 and 2 keep all coefficients near 1, and so rounding small. In order:
+ *   B^T, t = 2:  1  0 -1  0    t = 4:  1   0  -5/2   0    1  0
+ *                0  1  1  0            0 -2p   -2    p    1  0    p = a, then p = -a
+ *                0 -1  1  0            0 -p/2 -1/2   p    1  0    p = b, then p = -b
+ *                0 -1  0  1            0   1    0  -5/2   0  1
+ *   A^T: row i holds the i-th powers of the points; infinity counts 1 in the last row.
+ *   G: see ajour/Encoding/Winograd.h. */
+#define AJOUR_WINOGRAD_A 0.70710678118654752440f
+#define AJOUR_WINOGRAD_B 1.41421356237309504880f
+/* B^T d B of the tiles [first, first + count) of an image [ih][iw][c], counted by rows of tiles_x. Tile (ty, tx) begins at
+ * input pixel (ty * t - pad_top, tx * t - pad_left); 0 outside the image.
+ *   dst[(i * (t + 2) + j) * point_stride + (tile - first) * ldd + ch] for ch < c; c is at least the row's nr. */
+typedef void ajour_winograd_input_f32_fn(const float *src, int64_t ih, int64_t iw, int64_t c, int64_t first,
+                                         int64_t count, int64_t tiles_x, int64_t pad_top, int64_t pad_left, float *dst,
+                                         int64_t ldd, int64_t point_stride, int64_t t);
+/* A^T m A of one tile: acc[(y * t + x) * nr + j] for j < nr, from src[point * point_stride + j]. */
+typedef void ajour_winograd_output_f32_fn(const float *src, int64_t point_stride, float *acc, int64_t nr, int64_t t);
 
 /* dst[r * ldd + p] = src[r * lds + p] ^ flip for p < k, 0 for k <= p < k_padded, r < m. */
 typedef void ajour_copy_rows_8bit_fn(const void *src, int64_t lds, void *dst, int64_t ldd, int64_t m, int64_t k,
@@ -168,6 +189,8 @@ typedef enum ajour_kernel_op {
   AJOUR_KERNEL_compress_f32,
   AJOUR_KERNEL_compress_8bit,
   AJOUR_KERNEL_compress_c4_8bit,
+  AJOUR_KERNEL_winograd_input_f32,
+  AJOUR_KERNEL_winograd_output_f32,
 } ajour_kernel_op;
 
 #include "../../../kernels/cpu/Kernels.def"
@@ -186,6 +209,7 @@ static const ajour_kernel_row ajour_kernel_table[] = {
   {AJOUR_KERNEL_##op, #symbol, AJOUR_LEVEL_##level, mr, nr, kr, AJOUR_##lhs, AJOUR_##rhs, AJOUR_##acc},
     AJOUR_CPU_KERNELS_X86_64(AJOUR_ROW) AJOUR_CPU_KERNELS_AARCH64(AJOUR_ROW)
     AJOUR_GEMV_KERNELS_X86_64(AJOUR_ROW) AJOUR_GEMV_KERNELS_AARCH64(AJOUR_ROW)
+    AJOUR_WINOGRAD_KERNELS_X86_64(AJOUR_ROW) AJOUR_WINOGRAD_KERNELS_AARCH64(AJOUR_ROW)
 #undef AJOUR_ROW
 };
 
@@ -210,14 +234,17 @@ static inline const ajour_kernel_row *ajour_find_kernel(ajour_kernel_op op, ajou
 #if defined(__x86_64__)
 #define AJOUR_CPU_KERNELS_NATIVE AJOUR_CPU_KERNELS_X86_64
 #define AJOUR_GEMV_KERNELS_NATIVE AJOUR_GEMV_KERNELS_X86_64
+#define AJOUR_WINOGRAD_KERNELS_NATIVE AJOUR_WINOGRAD_KERNELS_X86_64
 #elif defined(__aarch64__)
 #define AJOUR_CPU_KERNELS_NATIVE AJOUR_CPU_KERNELS_AARCH64
 #define AJOUR_GEMV_KERNELS_NATIVE AJOUR_GEMV_KERNELS_AARCH64
+#define AJOUR_WINOGRAD_KERNELS_NATIVE AJOUR_WINOGRAD_KERNELS_AARCH64
 #endif
 #ifdef AJOUR_CPU_KERNELS_NATIVE
 #define AJOUR_ROW(op, symbol, level, mr, nr, kr, lhs, rhs, acc) ajour_##op##_fn symbol;
 AJOUR_CPU_KERNELS_NATIVE(AJOUR_ROW)
 AJOUR_GEMV_KERNELS_NATIVE(AJOUR_ROW)
+AJOUR_WINOGRAD_KERNELS_NATIVE(AJOUR_ROW)
 #undef AJOUR_ROW
 #endif
 #define AJOUR_ROW(op, symbol) ajour_##op##_fn symbol;

@@ -7,6 +7,7 @@
 #define AJOUR_PIPELINE_COMPILE_H
 
 #include "ajour/ABI/CpuFeatures.h"
+#include "ajour/Conversion/Dispatch.h"
 #include "ajour/Import/Import.h"
 #include "ajour/Pipeline/Report.h"
 
@@ -27,6 +28,7 @@ struct CompileOptions {
   unsigned optimization = 3;
   /// Stages of simplification to run (ajour/Conversion/Simplify.h); -1: all.
   int simplifyStages = -1;
+  LoweringOptions lowering;
   /// The stages that really run.
   int stages() const { return optimization == 0 ? 0 : simplifyStages; }
   std::function<void(const char *phase, int64_t done, int64_t total)> progress;

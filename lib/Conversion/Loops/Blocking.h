@@ -22,6 +22,10 @@ inline constexpr int64_t residentTileBytes = 32 << 10;
 /// Work items where each takes some row tiles and all weights, and row tiles from which on it does.
 inline constexpr int64_t wantedRowItems = 24, leastRowItems = 24;
 
+/// Bytes of transformed input of a Winograd convolution whose weights come from farther away, and the work items wanted.
+inline int64_t winogradBudget(ajour_cpu_level level) { return 2 * blockBudget(level); }
+inline constexpr int64_t wantedWinogradItems = 4;
+
 /// Bytes of one row tile from which its depth is taken in stretches.
 inline constexpr int64_t deepTileBytes = 72 << 10;
 

@@ -121,6 +121,12 @@ std::optional<GemmPlan> DispatchLowering::planConv(nn::ConvOp op) {
   plan.direct = isPointwise && plan.flip == 0 && known(pixels * out[0]).has_value();
   plan.images = plan.direct ? getAffineConstantExpr(1, context) : out[0];
   plan.rows = plan.direct ? pixels * out[0] : pixels;
+  plan.winograd = planWinograd(plan);
+  if (plan.winograd) {
+    PackSpec &pack = lowered.packs[plan.weightsPack];
+    pack.kind = PackSpec::WinogradF32;
+    pack.tile = plan.winograd->t;
+  }
   return plan;
 }
 
@@ -208,6 +214,8 @@ GemmSchedule DispatchLowering::scheduleGemm(const GemmPlan &plan) {
 }
 
 void DispatchLowering::lowerGemm(const GemmPlan &plan) {
+  if (plan.winograd)
+    return lowerWinograd(plan);
   if (std::optional<BandPlan> band = planBand(plan))
     return lowerBands(plan, *band);
   const ajour_kernel_row &kernel = *plan.kernel;
@@ -369,40 +377,44 @@ void DispatchLowering::prefetchEpilogue(const GemmPlan &plan, Value panel, Value
 /// rows of all images.
 void DispatchLowering::emitTileEpilogue(const GemmPlan &plan, ArrayRef<Value> accs, Value rowSums, Value panel,
                                         Value firstRow, Value rows) {
+  nn::Dims out = nn::getDims(plan.result);
+  e->loop(e->i64(0), rows, [&](Value r) {
+    Index pixel = e->delinearize(e->add(firstRow, r), ArrayRef(out).drop_back());
+    Value rowSum = rowSums ? e->loadAt(rowSums, r, e->b.getI32Type()) : Value();
+    emitRowEpilogue(plan, accs, rowSum, r, panel, pixel);
+  });
+}
+
+/// The same for one row of the tile, whose results have the leading indices `pixel`.
+void DispatchLowering::emitRowEpilogue(const GemmPlan &plan, ArrayRef<Value> accs, Value rowSum, Value row, Value panel,
+                                       const Index &pixel) {
   const ajour_kernel_row &kernel = *plan.kernel;
   Type accType = this->accType(plan);
-  nn::Dims out = nn::getDims(plan.result);
-  nn::Dims rowDims(out.begin(), out.end() - 1);
   Value firstColumn = e->mul(panel, e->i64(kernel.nr));
   Value columns = plan.n % kernel.nr == 0
                       ? e->i64(kernel.nr)
                       : e->min(e->i64(kernel.nr), e->sub(e->i64(plan.n), firstColumn));
   const PackSpec &weights = lowered.packs[plan.weightsPack];
-  e->loop(e->i64(0), rows, [&](Value r) {
-    Index prefix = e->delinearize(e->add(firstRow, r), rowDims);
-    Value tileRow = e->mul(r, e->i64(kernel.nr));
-    e->loop(e->i64(0), columns, [&](Value j) {
-      Value n = e->add(firstColumn, j);
-      Value value;
-      for (Value acc : accs) {
-        Value part = e->loadAt(acc, e->add(tileRow, j), accType);
-        value = !value                 ? part
-                : isa<FloatType>(accType) ? arith::AddFOp::create(e->b, e->loc, value, part).getResult()
-                                          : e->add(value, part);
-      }
-      if (plan.biasPack >= 0)
-        value = e->add(value, e->loadAt(operandPointer(OperandSpec::Packed, plan.biasPack), n, accType));
-      if (plan.bias)
-        value = arith::AddFOp::create(e->b, e->loc, value, e->element(plan.bias, {n}));
-      if (rowSums) {
-        Value correction = e->mul(e->loadAt(rowSums, r, e->b.getI32Type()), rhsZeroPoint(weights.rhsZeroPoints, n));
-        value = e->sub(value, correction);
-      }
-      e->bindElement(plan.result, [=](ArrayRef<Value>) { return value; });
-      Index index = prefix;
-      index.push_back(n);
-      storeResults(index);
-    });
+  Value tileRow = e->mul(row, e->i64(kernel.nr));
+  e->loop(e->i64(0), columns, [&](Value j) {
+    Value n = e->add(firstColumn, j);
+    Value value;
+    for (Value acc : accs) {
+      Value part = e->loadAt(acc, e->add(tileRow, j), accType);
+      value = !value                     ? part
+              : isa<FloatType>(accType) ? arith::AddFOp::create(e->b, e->loc, value, part).getResult()
+                                         : e->add(value, part);
+    }
+    if (plan.biasPack >= 0)
+      value = e->add(value, e->loadAt(operandPointer(OperandSpec::Packed, plan.biasPack), n, accType));
+    if (plan.bias)
+      value = arith::AddFOp::create(e->b, e->loc, value, e->element(plan.bias, {n}));
+    if (rowSum)
+      value = e->sub(value, e->mul(rowSum, rhsZeroPoint(weights.rhsZeroPoints, n)));
+    e->bindElement(plan.result, [=](ArrayRef<Value>) { return value; });
+    Index index = pixel;
+    index.push_back(n);
+    storeResults(index);
   });
 }
 

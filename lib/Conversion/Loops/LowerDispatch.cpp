@@ -347,9 +347,10 @@ void DispatchLowering::callKernel(StringRef symbol, ArrayRef<Value> operands) {
 } // namespace ajour::loops
 
 mlir::FailureOr<ajour::LoweredDispatch> ajour::lowerDispatch(func::FuncOp callee, ajour_cpu_level level,
-                                                             unsigned symbolCount, ModuleOp destination) {
+                                                             unsigned symbolCount, ModuleOp destination,
+                                                             const LoweringOptions &options) {
   func::FuncOp clone = callee.clone();
-  auto lowered = loops::DispatchLowering(clone, level, symbolCount, destination).run();
+  auto lowered = loops::DispatchLowering(clone, level, symbolCount, destination, options).run();
   clone.erase();
   return lowered;
 }

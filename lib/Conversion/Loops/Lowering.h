@@ -10,6 +10,21 @@
 
 namespace ajour::loops {
 
+/// How a 3x3 convolution is computed by Winograd's method.
+struct WinogradPlan {
+  int64_t t;              ///< output rows and columns of a tile
+  int64_t tilesY, tilesX; ///< of an image
+  int64_t blockTiles;     ///< of one work item
+  int64_t panelsPerItem;
+  const ajour_kernel_row *input, *output; ///< the transforms
+};
+
+/// Where its transformed input (in scratch) and its products lie. Strides are in floats.
+struct WinogradLayout {
+  int64_t channels, lda, inputStride, productStride;
+  mlir::Value products;
+};
+
 /// A product that a micro-kernel computes: rows of an lhs times packed panels of constant weights.
 struct GemmPlan {
   const ajour_kernel_row *kernel;
@@ -24,6 +39,7 @@ struct GemmPlan {
   mlir::Value bias;           ///< f32 bias argument, or null
   unsigned weightsPack = 0;
   int biasPack = -1;
+  std::optional<WinogradPlan> winograd;
 };
 
 /// How the work items of a product are made and walked.
@@ -65,8 +81,10 @@ struct DepthwisePlan {
 /// Writes one dispatch. The callee is a clone that may be changed.
 class DispatchLowering {
 public:
-  DispatchLowering(mlir::func::FuncOp callee, ajour_cpu_level level, unsigned symbolCount, mlir::ModuleOp module)
-      : callee(callee), level(level), symbolCount(symbolCount), module(module), context(callee.getContext()) {}
+  DispatchLowering(mlir::func::FuncOp callee, ajour_cpu_level level, unsigned symbolCount, mlir::ModuleOp module,
+                   const LoweringOptions &options)
+      : callee(callee), level(level), symbolCount(symbolCount), module(module), options(options),
+        context(callee.getContext()) {}
 
   mlir::FailureOr<LoweredDispatch> run();
 
@@ -122,6 +140,13 @@ private:
   void prefetchEpilogue(const GemmPlan &plan, mlir::Value panel, mlir::Value firstRow, mlir::Value rows);
   void emitTileEpilogue(const GemmPlan &plan, llvm::ArrayRef<mlir::Value> accs, mlir::Value rowSums, mlir::Value panel,
                         mlir::Value firstRow, mlir::Value rows);
+  void emitRowEpilogue(const GemmPlan &plan, llvm::ArrayRef<mlir::Value> accs, mlir::Value rowSum, mlir::Value row,
+                       mlir::Value panel, const Index &pixel);
+  std::optional<WinogradPlan> planWinograd(const GemmPlan &plan);
+  void lowerWinograd(const GemmPlan &plan);
+  void emitWinogradProducts(const GemmPlan &plan, const WinogradLayout &layout, int64_t count, mlir::Value panel);
+  void emitWinogradOutputs(const GemmPlan &plan, const WinogradLayout &layout, mlir::Value image, mlir::Value firstTile,
+                           int64_t count, mlir::Value panel);
   std::optional<BandPlan> planBand(const GemmPlan &plan);
   void lowerBands(const GemmPlan &plan, const BandPlan &band);
   void copyBand(const GemmPlan &plan, const BandPlan &band, mlir::Value image, mlir::Value firstRow, mlir::Value rows);
@@ -131,6 +156,7 @@ private:
   ajour_cpu_level level;
   unsigned symbolCount;
   mlir::ModuleOp module;
+  LoweringOptions options;
   mlir::MLIRContext *context;
 
   LoweredDispatch lowered;

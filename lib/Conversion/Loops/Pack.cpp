@@ -2,6 +2,7 @@
 #include "ajour/Conversion/Dispatch.h"
 #include "ajour/Dialect/NN/Shapes.h"
 #include "ajour/Encoding/Packing.h"
+#include "ajour/Encoding/Winograd.h"
 
 using namespace mlir;
 
@@ -60,6 +61,13 @@ std::vector<char> packOperand(const PackSpec &spec, ArrayRef<ElementsAttr> const
     std::vector<float> weights = floatWeights(attr);
     std::vector<float> packed(encoding::packedGemmSize(spec.k, spec.n, spec.nr, spec.kr));
     encoding::packGemm(matrix(spec, weights), spec.nr, spec.kr, packed);
+    return bytesOf(packed);
+  }
+  case PackSpec::WinogradF32: {
+    std::vector<float> weights = floatWeights(attr);
+    int64_t channels = spec.k / 9;
+    std::vector<float> packed(encoding::packedWinogradSize(spec.tile, channels, spec.n, spec.nr));
+    encoding::packWinograd(weights.data(), spec.tile, channels, spec.n, spec.nr, packed);
     return bytesOf(packed);
   }
   case PackSpec::Gemm8: {
