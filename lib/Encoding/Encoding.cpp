@@ -65,6 +65,43 @@ std::string makeStructure(std::string_view kind, std::span<const Parameter> para
   return "";
 }
 
+std::vector<Parameter> parameters(const Values &values) {
+  return {{"bits", {values.bits}},
+          {"signed", {values.isSigned}},
+          {"zero_points", {values.hasZeroPoints}},
+          {"granularity", {int64_t(values.granularity)}},
+          {"group", {values.group}},
+          {"type", {values.type}}};
+}
+
+std::string makeValues(std::string_view kind, std::span<const Parameter> parameters, Values &values) {
+  values = Values();
+  for (values.kind = ValuesKind::Float; kind != name(values.kind);
+       values.kind = static_cast<ValuesKind>(static_cast<int>(values.kind) + 1))
+    if (values.kind == ValuesKind::Codebook)
+      return "'" + std::string(kind) + "' is no way to write values; there are float, int, codebook";
+  for (const Parameter &parameter : parameters) {
+    const int64_t value = parameter.value.size() == 1 ? parameter.value[0] : -1;
+    if (value < 0)
+      return "parameter '" + parameter.name + "' must be one number, not negative";
+    if (parameter.name == "bits")
+      values.bits = value;
+    else if (parameter.name == "signed")
+      values.isSigned = value != 0;
+    else if (parameter.name == "zero_points")
+      values.hasZeroPoints = value != 0;
+    else if (parameter.name == "granularity" && value <= int64_t(Granularity::Group))
+      values.granularity = static_cast<Granularity>(value);
+    else if (parameter.name == "group")
+      values.group = value;
+    else if (parameter.name == "type")
+      values.type = static_cast<uint32_t>(value);
+    else
+      return "values have no parameter '" + parameter.name + "' of " + number(value);
+  }
+  return "";
+}
+
 static std::string checkShape(const WeightShape &shape) {
   // Also bounds the product of the window, which is at most k.
   constexpr int64_t limit = int64_t(1) << 31;

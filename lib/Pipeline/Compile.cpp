@@ -46,7 +46,12 @@ LogicalResult simplify(ModuleOp module, int stages) {
   return manager.run(module);
 }
 
-LogicalResult lowerToExec(ModuleOp module) {
+LogicalResult lowerToExec(ModuleOp module, const CompileOptions &options) {
+  FailureOr<std::vector<EncodedWeight>> weights = encodeWeights(module);
+  if (failed(weights))
+    return failure();
+  if (options.report)
+    reportWeights(*weights, chosenLevels(options).back(), *options.report);
   if (failed(formDispatches(module)))
     return failure();
   return verify(module);
@@ -74,6 +79,7 @@ static void reportCompiled(ModuleOp module, const CompileOptions &options, const
     return nullptr;
   };
   reportCompiledLayout(module, lowered, *options.report);
+  reportWeightKernels(module, lowered, *options.report);
 }
 
 /// Whether the code generator makes other code of the same loops than for the level before.
@@ -111,13 +117,14 @@ static FailureOr<OwningOpRef<ModuleOp>> lowerLevel(ModuleOp module, ajour_cpu_le
   return loops;
 }
 
-static std::vector<ajour_cpu_level> chosenLevels(const CompileOptions &options) {
-  if (!options.levels.empty())
-    return options.levels;
-  std::vector<ajour_cpu_level> levels;
-  for (const CpuLevelInfo &info : cpuLevels())
-    if (info.arch == hostArch())
-      levels.push_back(info.level);
+std::vector<ajour_cpu_level> chosenLevels(const CompileOptions &options) {
+  std::vector<ajour_cpu_level> levels = options.levels;
+  if (levels.empty())
+    for (const CpuLevelInfo &info : cpuLevels())
+      if (info.arch == hostArch())
+        levels.push_back(info.level);
+  llvm::sort(levels);
+  levels.erase(llvm::unique(levels), levels.end());
   return levels;
 }
 
@@ -125,8 +132,6 @@ static std::vector<ajour_cpu_level> chosenLevels(const CompileOptions &options) 
 static LogicalResult lowerLevels(ModuleOp module, const CompileOptions &options, std::vector<ajour_cpu_level> &levels,
                                  std::vector<LevelCode> &codes, std::vector<OwningOpRef<ModuleOp>> &modules) {
   levels = chosenLevels(options);
-  llvm::sort(levels);
-  levels.erase(llvm::unique(levels), levels.end());
   codes.resize(levels.size());
   for (auto [level, code] : llvm::zip_equal(levels, codes)) {
     progress(options, "lowering", modules.size(), levels.size());
@@ -291,7 +296,7 @@ FailureOr<std::string> emitAssembly(ModuleOp module, ajour_cpu_level level, cons
 LogicalResult compileModule(ModuleOp module, const std::string &outputPath, const CompileOptions &options) {
   reportImported(module, options);
   progress(options, "simplifying", 0, 1);
-  if (failed(simplify(module, options.stages())) || failed(lowerToExec(module)))
+  if (failed(simplify(module, options.stages())) || failed(lowerToExec(module, options)))
     return failure();
   return writeModule(module, outputPath, options);
 }
@@ -303,7 +308,7 @@ LogicalResult compileStatic(MLIRContext *context, const std::string &modelPath, 
     return failure();
   reportImported(*module, options);
   progress(options, "simplifying", 0, 1);
-  if (failed(simplify(*module, options.stages())) || failed(lowerToExec(*module)))
+  if (failed(simplify(*module, options.stages())) || failed(lowerToExec(*module, options)))
     return failure();
   return writeStatic(*module, prefix, platform, options);
 }

@@ -1,5 +1,6 @@
 //===- Report.cpp - a report as text and as JSON ---------------------------------------------===//
 #include "ajour/Pipeline/Report.h"
+#include "ajour/Support/NodeLocation.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
@@ -16,6 +17,13 @@ ReportSection &CompileReport::section(const std::string &name) {
   return sections.back();
 }
 
+std::string reportNodes(mlir::Location location) {
+  std::string names;
+  for (const NodeInfo &node : getNodes(location))
+    names += (names.empty() ? "" : ",") + node.name;
+  return names;
+}
+
 namespace {
 
 std::string cellText(const ReportValue &value) {
@@ -28,13 +36,20 @@ std::string cellText(const ReportValue &value) {
   return text;
 }
 
+/// Names of many nodes leave no room for the rest: of a long cell the end is shown, all of it in the last column and in JSON.
+std::string shortened(std::string text, bool isLast) {
+  constexpr size_t most = 44;
+  return isLast || text.size() <= most ? text : "..." + text.substr(text.size() - most + 3);
+}
+
 void writeTable(llvm::raw_ostream &os, const ReportTable &table) {
+  auto cellOf = [&](const std::vector<ReportValue> &row, size_t c) { return shortened(cellText(row[c]), c + 1 == row.size()); };
   std::vector<size_t> widths;
   std::vector<bool> isText(table.columns.size(), false);
   for (auto [c, column] : llvm::enumerate(table.columns)) {
     widths.push_back(column.size());
     for (const std::vector<ReportValue> &row : table.rows) {
-      widths[c] = std::max(widths[c], cellText(row[c]).size());
+      widths[c] = std::max(widths[c], cellOf(row, c).size());
       isText[c] = isText[c] || std::holds_alternative<std::string>(row[c]);
     }
   }
@@ -52,7 +67,7 @@ void writeTable(llvm::raw_ostream &os, const ReportTable &table) {
     return;
   writeRow([&](size_t c) { return table.columns[c]; });
   for (const std::vector<ReportValue> &row : table.rows)
-    writeRow([&](size_t c) { return cellText(row[c]); });
+    writeRow([&](size_t c) { return cellOf(row, c); });
 }
 
 llvm::json::Value jsonOf(const ReportValue &value) {

@@ -11,13 +11,6 @@ using namespace mlir;
 
 namespace ajour {
 
-static std::string nodesOf(Location loc) {
-  std::string names;
-  for (const NodeInfo &node : getNodes(loc))
-    names += (names.empty() ? "" : ",") + node.name;
-  return names;
-}
-
 /// Adds NAME_ops and NAME_bytes.
 static void addTotals(ReportSection &section, const std::string &name, int64_t ops, int64_t bytes) {
   section.values.push_back({name + "_ops", ops});
@@ -56,7 +49,7 @@ void reportCompiledLayout(ModuleOp module, function_ref<const LoweredDispatch *(
     ++ops[op.border];
     bytes[op.border] += op.bytes;
     remaining.rows.push_back(
-        {op.step, op.kind, op.bytes, std::string(op.border ? "yes" : "no"), nodesOf(op.loc), op.reason});
+        {op.step, op.kind, op.bytes, std::string(op.border ? "yes" : "no"), reportNodes(op.loc), op.reason});
   }
   ReportTable copies{"copies", {"step", "kind", "copy", "bytes", "nodes"}, {}};
   int64_t step = 0, copied = 0;
@@ -65,7 +58,7 @@ void reportCompiledLayout(ModuleOp module, function_ref<const LoweredDispatch *(
     if (code && !code->copyKind.empty()) {
       int64_t size = nn::estimateSize(code->copyBytes);
       copied += size;
-      copies.rows.push_back({step, dispatch.getKind().str(), code->copyKind, size, nodesOf(dispatch.getLoc())});
+      copies.rows.push_back({step, dispatch.getKind().str(), code->copyKind, size, reportNodes(dispatch.getLoc())});
     }
     ++step;
   }

@@ -53,6 +53,8 @@ struct LoweredDispatch {
   /// The level of the micro-kernel in it, or 0: code for a higher level then differs only in what the
   /// code generator makes of the same loops.
   unsigned kernelLevel = 0;
+  /// The micro-kernel of its product, for reports; empty: none, scalar code.
+  std::string kernel;
   std::vector<OperandSpec> operands;
   std::vector<PackSpec> packs;
   mlir::AffineExpr work;         ///< number of work items

@@ -142,6 +142,10 @@ std::vector<Parameter> parameters(const Structure &structure);
 /// their defaults. `structure` is valid for some shape only after `check`.
 std::string makeStructure(std::string_view kind, std::span<const Parameter> parameters, Structure &structure);
 
+/// The same for values: bits, signed (0 or 1), zero_points (0 or 1), granularity and type (their ids), group.
+std::vector<Parameter> parameters(const Values &values);
+std::string makeValues(std::string_view kind, std::span<const Parameter> parameters, Values &values);
+
 /// What is wrong with a weight's shape or its encoding's parameters; empty: nothing. `bits <= 8`, `share 1, 4, 8 or 16`, and so on.
 std::string check(const Encoding &encoding, const WeightShape &shape);
 std::string check(const Structure &structure, const WeightShape &shape);

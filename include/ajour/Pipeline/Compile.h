@@ -45,8 +45,12 @@ std::unique_ptr<mlir::MLIRContext> makeContext();
 /// Simplifies an imported module in place, as far as `stages` says.
 mlir::LogicalResult simplify(mlir::ModuleOp module, int stages = -1);
 
-/// Forms dispatches in a simplified module (what `--emit=mlir` shows afterwards).
-mlir::LogicalResult lowerToExec(mlir::ModuleOp module);
+/// Finds how the weights of a simplified module are made and forms dispatches (what `--emit=mlir` shows afterwards). The weights go into
+/// the report of the options, if there is one.
+mlir::LogicalResult lowerToExec(mlir::ModuleOp module, const CompileOptions &options = {});
+
+/// The levels that the options ask for, lowest first.
+std::vector<ajour_cpu_level> chosenLevels(const CompileOptions &options);
 
 /// Makes code and weights for every level and writes the artifact. `module` has been through lowerToExec.
 mlir::LogicalResult writeModule(mlir::ModuleOp module, const std::string &path, const CompileOptions &options);

@@ -8,6 +8,7 @@
 #define AJOUR_PIPELINE_REPORT_H
 
 #include "ajour/Conversion/Dispatch.h"
+#include "ajour/Conversion/Encode.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
@@ -46,6 +47,9 @@ std::string reportText(const CompileReport &report);
 /// For programs: {"model": ..., SECTION: {NAME: value, TABLE: [{COLUMN: value}]}}.
 std::string reportJson(const CompileReport &report);
 
+/// The user's nodes in a location, for cells: "conv1,bn1".
+std::string reportNodes(mlir::Location location);
+
 //===--- the section `layout` ----------------------------------------------===//
 
 /// What moves data in an imported module. Call it before simplification.
@@ -55,6 +59,15 @@ void reportImportedLayout(mlir::ModuleOp module, CompileReport &report);
 void reportCompiledLayout(mlir::ModuleOp module,
                           llvm::function_ref<const LoweredDispatch *(llvm::StringRef callee)> lowered,
                           CompileReport &report);
+
+//===--- the section `weights` ---------------------------------------------===//
+
+/// What was found in the weights of a simplified module, and which kernel should serve them on a level.
+void reportWeights(llvm::ArrayRef<EncodedWeight> weights, ajour_cpu_level level, CompileReport &report);
+/// The kernels that dispatches have, as above.
+void reportWeightKernels(mlir::ModuleOp module,
+                         llvm::function_ref<const LoweredDispatch *(llvm::StringRef callee)> lowered,
+                         CompileReport &report);
 
 } // namespace ajour
 

@@ -81,6 +81,7 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
   } else if (auto matmul = dyn_cast_or_null<nn::MatmulOp>(root)) {
     gemm = planMatmul(matmul);
   }
+  lowered.kernel = gemm ? gemm->kernel->symbol : depthwise ? depthwise->kernel->symbol : "";
   lowered.kernelLevel = gemm ? gemm->kernel->level : depthwise ? depthwise->kernel->level : 0;
   llvm::SmallDenseSet<unsigned> packedArguments;
   for (const PackSpec &pack : lowered.packs) {

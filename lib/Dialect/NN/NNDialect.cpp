@@ -1,5 +1,6 @@
 //===- NNDialect.cpp - registration, attributes -----------------------------===//
 #include "ajour/Dialect/NN/NN.h"
+#include "ajour/Dialect/Enc/Enc.h"
 #include "ajour/Dialect/NN/Shapes.h"
 
 #include "mlir/IR/DialectImplementation.h"

@@ -13,6 +13,7 @@ def NN_Dialect : Dialect {
   let name = "nn";
   let cppNamespace = "::ajour::nn";
   let summary = "What a model says: tensor operations with exact semantics, without layouts";
+  let dependentDialects = ["::ajour::enc::EncDialect"];
   let description = [{
     Operations work on ranked tensors whose dimensions are logical: no operation has a memory layout.
     Spatial operations take channels last: input [N, spatial..., C], filter [O, window..., I/groups].
