@@ -1,11 +1,13 @@
 //===- FormDispatches.cpp - which operations run together -------------------------------===//
 //
 // A dispatch has at most one root (an operation with loops of its own), the element-wise operations after it
-// over the same index space (its epilogue), and the operations before it that can be computed where they
-// are read. A group has one live result, so groups cannot depend on each other in a circle.
+// and what only reorders its elements (its epilogue: the root stores where its reader wants them), and the operations
+// before it that can be computed where they are read. A group has one live result, so groups cannot depend on each
+// other in a circle. docs/decisions/0008-data-movement.md has the rules as a table.
 //
 //===----------------------------------------------------------------------===//
 #include "Loops/Emitter.h"
+#include "Loops/Factors.h"
 #include "ajour/Conversion/Dispatch.h"
 #include "ajour/Dialect/Exec/Exec.h"
 
@@ -23,12 +25,50 @@ namespace {
 /// The most operations that follow a root in one dispatch.
 constexpr size_t maxEpilogue = 32;
 
-bool isConstant(Operation *op) { return isa<nn::ConstantOp>(op); }
+bool isConstant(Operation *op) { return isa_and_nonnull<nn::ConstantOp>(op); }
 bool isPointwise(Operation *op) { return Emitter::isPointwise(op) && !isConstant(op); }
 bool isMovement(Operation *op) { return Emitter::isMovement(op); }
 /// Changes only how an index is written; worth computing again for each reader.
 bool isView(Operation *op) { return isa<nn::TransposeOp, nn::ReshapeOp, nn::BroadcastOp, nn::SliceOp>(op); }
 bool isRoot(Operation *op) { return !Emitter::isPointwise(op) && !isa<func::ReturnOp>(op); }
+
+/// Gives every element of its operand another place, and none twice.
+bool isReorder(Operation *op) { return isa<nn::TransposeOp, nn::ReshapeOp>(op); }
+
+/// Whether an operand of a product is read once for each row of its results or by rows, so that a view of the stored
+/// value serves as well as the value.
+bool readsThroughViews(OpOperand &use) {
+  Operation *op = use.getOwner();
+  if (auto matmul = dyn_cast<nn::MatmulOp>(op))
+    return use.getOperandNumber() < 2;
+  auto conv = dyn_cast<nn::ConvOp>(op);
+  if (!conv || use.getOperandNumber() != 0 || conv.getGroups() != 1)
+    return false;
+  auto filter = cast<RankedTensorType>(conv.getFilter().getType());
+  auto isOne = [](int64_t value) { return value == 1; };
+  auto isZero = [](int64_t value) { return value == 0; };
+  return llvm::all_of(filter.getShape().drop_front().drop_back(), isOne) && llvm::all_of(conv.getStrides(), isOne) &&
+         llvm::all_of(conv.getPadsLow(), isZero) && llvm::all_of(conv.getPadsHigh(), isZero);
+}
+
+/// Whether an operand's rows are gathered once, or elements are asked for one by one wherever they are needed.
+bool gathersRows(Operation *root) {
+  if (auto matmul = dyn_cast<nn::MatmulOp>(root))
+    return isConstant(matmul.getRhs().getDefiningOp()) && nn::getDims(matmul.getRhs()).size() == 2 &&
+           !matmul.getTransposeLhs();
+  return true;
+}
+
+/// Whether finding an element of a view takes a division by a row or a column, which are asked for in inner loops.
+bool needsDivision(Operation *view) {
+  nn::Dims dims = nn::getDims(view->getResult(0));
+  loops::Factors factors(dims);
+  factors.followOperands(view->getResult(0));
+  for (size_t i = std::max<size_t>(dims.size(), 2) - 2; i < dims.size(); ++i)
+    if (factors.of(i).size() > 1)
+      return true;
+  return false;
+}
 
 /// Costs far more than reading a stored value.
 bool isExpensive(Operation *op) {
@@ -54,6 +94,7 @@ bool isExpensive(Operation *op) {
 struct Group {
   llvm::SetVector<Operation *> members;
   Operation *root = nullptr;
+  llvm::DenseSet<Operation *> operands; ///< members that the root reads, directly or not
 };
 
 class Former {
@@ -67,7 +108,8 @@ private:
   void copyReturnedOperands();
   void growEpilogue(Group &group);
   void assignRest();
-  bool acceptsProducer(Operation *user, Operation *producer);
+  bool acceptsProducer(const Group &group, OpOperand &use, Operation *producer);
+  bool acceptsOperand(const Group &group, OpOperand &use, Operation *producer);
   bool becomesAlias(nn::ReshapeOp reshape);
   void outline(Group &group);
   std::string kindOf(const Group &group);
@@ -101,7 +143,7 @@ void Former::cloneViews() {
     if (uses.size() < 2)
       continue;
     for (OpOperand *use : ArrayRef(uses).drop_front()) {
-      if (!isPointwise(use->getOwner()))
+      if (!isPointwise(use->getOwner()) && !readsThroughViews(*use))
         continue;
       OpBuilder b(op);
       use->set(b.clone(*op)->getResult(0));
@@ -131,23 +173,33 @@ void Former::copyReturnedOperands() {
 void Former::growEpilogue(Group &group) {
   if (group.root->getNumResults() != 1 || isa<nn::ScatterElementsOp, nn::ScatterNDOp>(group.root))
     return;
-  nn::Dims dims = nn::getDims(group.root->getResult(0));
+  // Values behind the root by the order of their elements: 0 is the root's, each reordering makes another.
+  llvm::DenseMap<Value, int> orders{{group.root->getResult(0), 0}};
+  int orderCount = 1;
   llvm::SetVector<Operation *> tentative;
   tentative.insert(group.root);
-  auto isInternal = [&](Value value) { return value.getDefiningOp() && tentative.contains(value.getDefiningOp()); };
+  auto isInternal = [&](Value value) { return orders.contains(value); };
   for (Operation *op = group.root->getNextNode(); op && tentative.size() < maxEpilogue; op = op->getNextNode()) {
     if (!llvm::any_of(op->getOperands(), isInternal))
       continue;
-    bool eligible = isPointwise(op) && !isMovement(op) && !isa<nn::ResizeOp, nn::GridSampleOp>(op) && !groupOf(op) &&
-                    nn::getDims(op->getResult(0)) == dims;
-    // Every internal operand must be read element for element.
-    for (Value operand : op->getOperands())
-      eligible &= !isInternal(operand) || nn::getDims(operand) == dims;
+    bool eligible = isPointwise(op) && (!isMovement(op) || isReorder(op)) && !isa<nn::ResizeOp, nn::GridSampleOp>(op) &&
+                    !groupOf(op);
+    std::optional<int> order;
+    for (Value operand : op->getOperands()) {
+      if (!eligible || !isInternal(operand))
+        continue;
+      // Every internal operand must be read element for element.
+      int own = orders.lookup(operand);
+      eligible = order.value_or(own) == own &&
+                 (isReorder(op) || nn::getDims(operand) == nn::getDims(op->getResult(0)));
+      order = own;
+    }
     if (auto lookup = dyn_cast<nn::LookupOp>(op))
       eligible &= !isInternal(lookup.getTable());
     if (!eligible)
       return;
     tentative.insert(op);
+    orders[op->getResult(0)] = isReorder(op) ? orderCount++ : *order;
     // One live value, the newest: the group may end here.
     bool closed = true;
     for (Operation *member : tentative)
@@ -160,13 +212,24 @@ void Former::growEpilogue(Group &group) {
   }
 }
 
-/// Whether `user` (a member of a group) can compute `producer` where it reads it.
-bool Former::acceptsProducer(Operation *user, Operation *producer) {
-  if (isRoot(user)) {
-    if (isa<nn::ReduceOp, nn::SoftmaxOp, nn::LayerNormOp, nn::CumsumOp>(user))
-      return !isa<nn::PadOp, nn::ConcatOp>(producer) || !isExpensive(producer);
+/// Whether the root of a group can compute `producer` where it reads it; `use` is the root's or that of one of
+/// its `operands`.
+bool Former::acceptsOperand(const Group &group, OpOperand &use, Operation *producer) {
+  if (isa<nn::ReduceOp, nn::SoftmaxOp, nn::LayerNormOp, nn::CumsumOp>(group.root))
+    return use.getOwner() != group.root || !isa<nn::PadOp, nn::ConcatOp>(producer) || !isExpensive(producer);
+  if (!isView(producer) || (use.getOwner() == group.root && !readsThroughViews(use)))
     return false;
-  }
+  return gathersRows(group.root) || !needsDivision(producer);
+}
+
+/// Whether the owner of `use`, a member of a group, can compute `producer` where it reads it.
+bool Former::acceptsProducer(const Group &group, OpOperand &use, Operation *producer) {
+  Operation *user = use.getOwner();
+  if (user == group.root || group.operands.contains(user))
+    if (!acceptsOperand(group, use, producer))
+      return false;
+  if (user == group.root)
+    return true;
   if (isExpensive(producer) || isa<nn::PadOp>(producer)) {
     // Not where each value is read many times.
     auto own = nn::numElements(nn::getDims(producer->getResult(0)), producer->getContext());
@@ -190,7 +253,9 @@ bool Former::becomesAlias(nn::ReshapeOp reshape) {
   Operation *producer = reshape.getInput().getDefiningOp();
   bool afterMovement = producer && isMovement(producer) && !groupOf(producer) && producer->hasOneUse() &&
                        !isa<nn::PadOp, nn::ConcatOp>(producer);
-  bool usersPointwise = llvm::all_of(reshape->getUsers(), [](Operation *user) { return isPointwise(user); });
+  bool usersPointwise = llvm::all_of(reshape->getUses(), [](OpOperand &use) {
+    return isPointwise(use.getOwner()) || readsThroughViews(use);
+  });
   return !(afterMovement && (readInPlace || usersPointwise));
 }
 
@@ -204,9 +269,9 @@ void Former::assignRest() {
       continue;
     Group *target = nullptr;
     bool inlined = !op->use_empty();
-    for (Operation *user : op->getUsers()) {
-      Group *group = groupOf(user);
-      inlined &= group && (!target || group == target) && acceptsProducer(user, op);
+    for (OpOperand &use : op->getUses()) {
+      Group *group = groupOf(use.getOwner());
+      inlined &= group && (!target || group == target) && acceptsProducer(*group, use, op);
       target = group;
     }
     if (!inlined) {
@@ -214,6 +279,10 @@ void Former::assignRest() {
       target = all.back().get();
     }
     add(*target, op);
+    if (target->root && llvm::any_of(op->getUsers(), [&](Operation *user) {
+          return user == target->root || target->operands.contains(user);
+        }))
+      target->operands.insert(op);
   }
 }
 

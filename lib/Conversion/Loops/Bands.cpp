@@ -21,7 +21,7 @@ static constexpr double leastFill = 0.7;
 
 std::optional<BandPlan> DispatchLowering::planBand(const GemmPlan &plan) {
   auto conv = dyn_cast<nn::ConvOp>(plan.root);
-  if (!conv || plan.direct || plan.needsRowSums)
+  if (!conv || plan.direct || plan.needsRowSums || !isa<BlockArgument>(plan.lhs))
     return std::nullopt;
   nn::Dims in = nn::getDims(conv.getInput()), out = nn::getDims(conv.getResult());
   auto filter = cast<RankedTensorType>(conv.getFilter().getType());

@@ -197,23 +197,76 @@ Value Emitter::table(ArrayRef<float> values) {
 }
 
 Value Emitter::linearize(ArrayRef<Value> index, ArrayRef<AffineExpr> dims) {
-  // An index that came apart from a position goes back to it without arithmetic.
   Value linear = i64(0);
-  size_t done = 0;
-  for (const Split &split : llvm::reverse(splits)) {
-    size_t count = split.index.size();
-    if (count > done && count <= index.size() && index.take_front(count) == ArrayRef<Value>(split.index) &&
-        dims.take_front(count) == ArrayRef<AffineExpr>(split.dims)) {
-      linear = split.linear;
-      done = count;
+  for (size_t i = 0; i < index.size();) {
+    // A run that came apart from a position goes back to it without arithmetic.
+    const Split *longest = nullptr;
+    for (const Split &split : llvm::reverse(splits)) {
+      size_t count = split.index.size();
+      if (count <= index.size() - i && (!longest || count > longest->index.size()) &&
+          index.slice(i, count) == ArrayRef<Value>(split.index) &&
+          dims.slice(i, count) == ArrayRef<AffineExpr>(split.dims))
+        longest = &split;
+    }
+    if (longest) {
+      size_t count = longest->index.size();
+      linear = add(i == 0 ? linear : mul(linear, product(dims.slice(i, count))), longest->linear);
+      i += count;
+    } else {
+      linear = add(i == 0 ? linear : mul(linear, size(dims[i])), index[i]);
+      ++i;
     }
   }
-  for (size_t i = done; i < index.size(); ++i)
-    linear = add(mul(linear, size(dims[i])), index[i]);
+  noteJoin(linear, index, dims);
   return linear;
 }
 
+void Emitter::noteJoin(Value linear, ArrayRef<Value> index, ArrayRef<AffineExpr> dims) {
+  Join join;
+  for (auto [part, dim] : llvm::zip_equal(index, dims)) {
+    auto size = nn::getConstant(dim);
+    if (size == 0)
+      return;
+    if (size == 1)
+      continue;
+    auto inner = joins.find(part);
+    if (inner != joins.end() && nn::numElements(inner->second.dims, b.getContext()) == dim) {
+      join.index.append(inner->second.index);
+      join.dims.append(inner->second.dims);
+    } else {
+      join.index.push_back(part);
+      join.dims.push_back(dim);
+    }
+  }
+  if (join.index.size() > 1)
+    joins.try_emplace(linear, std::move(join));
+}
+
+std::optional<Index> Emitter::regroup(const Join &join, ArrayRef<AffineExpr> dims) {
+  Index result;
+  size_t next = 0;
+  for (AffineExpr dim : dims) {
+    size_t from = next;
+    AffineExpr have = getAffineConstantExpr(1, b.getContext());
+    while (have != dim && next < join.dims.size())
+      have = nn::simplifySize(have * join.dims[next++]);
+    if (have != dim)
+      return std::nullopt;
+    if (next == from)
+      result.push_back(i64(0));
+    else
+      result.push_back(linearize(ArrayRef(join.index).slice(from, next - from),
+                                 ArrayRef(join.dims).slice(from, next - from)));
+  }
+  return next == join.dims.size() ? std::optional(result) : std::nullopt;
+}
+
 Index Emitter::delinearize(Value linear, ArrayRef<AffineExpr> dims) {
+  if (auto found = joins.find(linear); found != joins.end()) {
+    Join join = found->second; // putting parts together may add to the table
+    if (auto index = regroup(join, dims))
+      return *index;
+  }
   Index index(dims.size());
   Value rest = linear;
   size_t first = 0;
@@ -228,8 +281,9 @@ Index Emitter::delinearize(Value linear, ArrayRef<AffineExpr> dims) {
     index[i] = rem(rest, extent);
     rest = div(rest, extent);
   }
-  if (dims.size() > 1)
-    splits.push_back({index, nn::Dims(dims.begin(), dims.end()), linear});
+  // Also without the dimensions of 1 in front, since a position among others may lack them.
+  if (dims.size() > first + 1)
+    splits.push_back({Index(ArrayRef(index).drop_front(first)), nn::Dims(dims.begin() + first, dims.end()), linear});
   return index;
 }
 

@@ -21,6 +21,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <vector>
 
 namespace ajour::loops {
@@ -108,9 +109,15 @@ public:
   mlir::Value table(llvm::ArrayRef<int32_t> values);
   mlir::Value table(llvm::ArrayRef<float> values);
 
-  /// Row-major position of an index in a shape.
+  /// Row-major position of an index in a shape, and back. What one has put together the other takes apart without
+  /// arithmetic, in any grouping whose boundaries fit.
   mlir::Value linearize(llvm::ArrayRef<mlir::Value> index, llvm::ArrayRef<mlir::AffineExpr> dims);
   Index delinearize(mlir::Value linear, llvm::ArrayRef<mlir::AffineExpr> dims);
+  /// The index of the same element in another shape of as many.
+  Index reshapeIndex(llvm::ArrayRef<mlir::Value> index, llvm::ArrayRef<mlir::AffineExpr> from,
+                     llvm::ArrayRef<mlir::AffineExpr> to);
+  /// Says that `linear` is the position of `index` in `dims`.
+  void noteJoin(mlir::Value linear, llvm::ArrayRef<mlir::Value> index, llvm::ArrayRef<mlir::AffineExpr> dims);
 
   //===--- elements -------------------------------------------------------===//
 
@@ -167,6 +174,12 @@ private:
     nn::Dims dims;
     mlir::Value linear;
   };
+  /// The parts of a position.
+  struct Join {
+    Index index;
+    nn::Dims dims;
+  };
+  std::optional<Index> regroup(const Join &join, llvm::ArrayRef<mlir::AffineExpr> dims);
   struct Scope {
     std::map<std::pair<void *, std::vector<void *>>, mlir::Value> elements;
   };
@@ -184,6 +197,7 @@ private:
   std::vector<mlir::Value> symbols;
   std::vector<Scope> scopes;
   std::vector<Split> splits;
+  llvm::DenseMap<mlir::Value, Join> joins;
   std::map<std::pair<const void *, int64_t>, mlir::Value> integers;
   llvm::DenseMap<mlir::Value, mlir::Value> buffers;
   llvm::DenseMap<mlir::Value, ElementFn> bound;

@@ -8,6 +8,8 @@
 #include "Blocking.h"
 #include "Lowering.h"
 
+#include <numeric>
+
 using namespace mlir;
 
 namespace ajour::loops {
@@ -66,16 +68,43 @@ bool DispatchLowering::planZeroPoints(GemmPlan &plan, Value lhs, Value rhs, Valu
   return true;
 }
 
+/// Where the lhs's rows are: an argument, channels of one, or scattered. False when they cannot be had.
+bool DispatchLowering::planLhs(GemmPlan &plan, Value lhs) {
+  plan.lhs = lhs;
+  auto channels = nn::getConstant(nn::getDims(lhs).back());
+  if (!channels)
+    return false;
+  plan.pixelStride = *channels;
+  if (isa<BlockArgument>(lhs)) {
+    plan.source = lhs;
+    return true;
+  }
+  if (auto slice = lhs.getDefiningOp<nn::SliceOp>(); slice && isa<BlockArgument>(slice.getInput())) {
+    nn::Dims in = nn::getDims(slice.getInput()), out = nn::getDims(lhs);
+    bool onlyChannels = ArrayRef(in).drop_back() == ArrayRef(out).drop_back() &&
+                        llvm::all_of(slice.getStarts().drop_back(), [](int64_t start) { return start == 0; }) &&
+                        llvm::all_of(slice.getSteps(), [](int64_t step) { return step == 1; });
+    if (auto stride = nn::getConstant(in.back()); onlyChannels && stride) {
+      plan.source = slice.getInput();
+      plan.offset = slice.getStarts().back();
+      plan.pixelStride = *stride;
+      return true;
+    }
+  }
+  return true;
+}
+
 std::optional<GemmPlan> DispatchLowering::planMatmul(nn::MatmulOp op) {
   nn::Dims lhs = nn::getDims(op.getLhs()), rhs = nn::getDims(op.getRhs());
-  if (rhs.size() != 2 || op.getTransposeLhs() || !constantArgument(op.getRhs()) || !isa<BlockArgument>(op.getLhs()))
+  if (rhs.size() != 2 || op.getTransposeLhs() || !constantArgument(op.getRhs()))
     return std::nullopt;
   auto k = nn::getConstant(lhs.back()), n = nn::getConstant(nn::getDims(op.getResult()).back());
   if (!k || !n || *k == 0 || *n == 0)
     return std::nullopt;
   GemmPlan plan{};
   plan.root = op;
-  plan.lhs = op.getLhs();
+  if (!planLhs(plan, op.getLhs()))
+    return std::nullopt;
   plan.result = op.getResult();
   plan.k = *k;
   plan.n = *n;
@@ -89,18 +118,19 @@ std::optional<GemmPlan> DispatchLowering::planMatmul(nn::MatmulOp op) {
                       weights))
     return std::nullopt;
   // A last partial tile of an unknown number of rows is computed whole, so its rows must be in scratch.
-  plan.direct = plan.flip == 0 && known(plan.rows).has_value();
+  plan.direct = plan.source && plan.flip == 0 && known(plan.rows).has_value();
   return plan;
 }
 
 std::optional<GemmPlan> DispatchLowering::planConv(nn::ConvOp op) {
   nn::Dims in = nn::getDims(op.getInput()), out = nn::getDims(op.getResult());
   auto filter = cast<RankedTensorType>(op.getFilter().getType());
-  if (op.getGroups() != 1 || in.size() > 4 || !constantArgument(op.getFilter()) || !isa<BlockArgument>(op.getInput()))
+  if (op.getGroups() != 1 || in.size() > 4 || !constantArgument(op.getFilter()))
     return std::nullopt;
   GemmPlan plan{};
   plan.root = op;
-  plan.lhs = op.getInput();
+  if (!planLhs(plan, op.getInput()))
+    return std::nullopt;
   plan.result = op.getResult();
   plan.n = filter.getDimSize(0);
   plan.k = filter.getNumElements() / std::max<int64_t>(plan.n, 1);
@@ -110,6 +140,8 @@ std::optional<GemmPlan> DispatchLowering::planConv(nn::ConvOp op) {
                      llvm::all_of(op.getStrides(), [](int64_t s) { return s == 1; }) &&
                      llvm::all_of(op.getPadsLow(), [](int64_t p) { return p == 0; }) &&
                      llvm::all_of(op.getPadsHigh(), [](int64_t p) { return p == 0; });
+  if (!plan.source && !isPointwise)
+    return std::nullopt;
   PackSpec weights{};
   weights.k = plan.k;
   weights.n = plan.n;
@@ -118,7 +150,7 @@ std::optional<GemmPlan> DispatchLowering::planConv(nn::ConvOp op) {
                       weights))
     return std::nullopt;
   AffineExpr pixels = nn::numElements(ArrayRef(out).drop_front().drop_back(), context);
-  plan.direct = isPointwise && plan.flip == 0 && known(pixels * out[0]).has_value();
+  plan.direct = plan.source && isPointwise && plan.flip == 0 && known(pixels * out[0]).has_value();
   plan.images = plan.direct ? getAffineConstantExpr(1, context) : out[0];
   plan.rows = plan.direct ? pixels * out[0] : pixels;
   plan.winograd = planWinograd(plan);
@@ -151,7 +183,7 @@ static void emitRowCopy(Emitter &e, const GemmPlan &plan, Value source, Value ta
   nn::Dims in = nn::getDims(plan.lhs);
   // A matrix is an image of one row; a sequence too.
   int64_t kh = 1, kw = 1, sy = 1, sx = 1, dy = 1, dx = 1, top = 0, left = 0;
-  Value ih = c(1), iw, ow, channels = e.size(in.back());
+  Value ih = c(1), iw, ow, channels = e.size(in.back()), pixelStride = c(plan.pixelStride);
   if (conv && in.size() == 4) {
     auto filter = cast<RankedTensorType>(conv.getFilter().getType());
     kh = filter.getDimSize(1), kw = filter.getDimSize(2);
@@ -166,7 +198,7 @@ static void emitRowCopy(Emitter &e, const GemmPlan &plan, Value source, Value ta
   } else {
     iw = ow = e.size(plan.rows);
   }
-  SmallVector<Value> operands = {source, ih,    iw,    channels, channels, target, lda,    first,   count,  ow,
+  SmallVector<Value> operands = {source, ih,    iw,    channels, pixelStride, target, lda,    first,   count,  ow,
                                  c(kh),  c(kw), c(sy), c(sx),    c(dy),    c(dx),  c(top), c(left), paddedK};
   if (is8) {
     // Padding reads the zero point; plan.lhsZeroPoint is what it becomes after the flip, so undo it for `fill`.
@@ -233,7 +265,7 @@ void DispatchLowering::lowerGemm(const GemmPlan &plan) {
     int64_t bytes = blockRows * scratchStride * elementSize + 64;
     lowered.scratchBytes = getAffineConstantExpr(bytes, context);
     bool isWindowed = isa<nn::ConvOp>(plan.root) && plan.k != nn::getConstant(nn::getDims(plan.lhs).back());
-    lowered.copyKind = isWindowed ? "im2col" : "rows";
+    lowered.copyKind = !plan.source ? "gather" : isWindowed ? "im2col" : "rows";
     lowered.copyBytes = plan.images * plan.rows * (groups * paddedK * elementSize);
   }
 
@@ -244,8 +276,9 @@ void DispatchLowering::lowerGemm(const GemmPlan &plan) {
     part.image = e->div(block, blockCount);
     part.first = e->mul(e->rem(block, blockCount), e->i64(blockRows));
     part.last = e->min(rowCount, e->add(part.first, e->i64(blockRows)));
-    part.lhs = e->buffer(plan.lhs);
-    part.lda = e->i64(plan.k);
+    part.lda = e->i64(plan.pixelStride);
+    if (plan.source)
+      part.lhs = e->pointer(e->buffer(plan.source), e->i64(plan.offset), lhsType(plan));
     part.firstPanel = e->mul(group, e->i64(panelsPerItem));
     part.lastPanel = e->min(e->i64(panels), e->add(part.firstPanel, e->i64(panelsPerItem)));
     if (!plan.direct)
@@ -269,8 +302,14 @@ void DispatchLowering::lowerGemm(const GemmPlan &plan) {
 /// Copies the rows of a block into scratch, and makes them its lhs.
 void DispatchLowering::copyRows(const GemmPlan &plan, GemmBlock &part, int64_t stride) {
   Value source = part.lhs;
+  if (!source) {
+    part.lhs = scratch;
+    part.lda = e->i64(stride);
+    return gatherRows(plan, part);
+  }
   if (isa<nn::ConvOp>(plan.root)) {
-    Value imageSize = e->product(ArrayRef(nn::getDims(plan.lhs)).drop_front());
+    Value pixels = e->product(ArrayRef(nn::getDims(plan.lhs)).drop_front().drop_back());
+    Value imageSize = e->mul(pixels, e->i64(plan.pixelStride));
     source = e->pointer(source, e->mul(part.image, imageSize), lhsType(plan));
   }
   part.lhs = scratch;
@@ -296,6 +335,35 @@ void DispatchLowering::emitRowTiles(const GemmPlan &plan, const GemmBlock &part,
         e->ifThenElse(isWhole, [&] { tile(row, e->i64(mr)); }, [&] { tile(row, e->i64(*rows % mr)); });
       },
       mr);
+}
+
+/// Copies the rows of a block that nothing stores as rows into scratch, element by element.
+void DispatchLowering::gatherRows(const GemmPlan &plan, const GemmBlock &part) {
+  Type type = Emitter::elementType(plan.lhs);
+  nn::Dims in = nn::getDims(plan.lhs), parts;
+  Factors factors(in);
+  factors.followOperands(plan.lhs);
+  // A convolution's rows are those of one image, a product's are all.
+  size_t leading = isa<nn::ConvOp>(plan.root) ? 1 : 0, rank = in.size();
+  for (size_t i = leading; i + 1 < rank; ++i)
+    parts.append(factors.of(i));
+  Index imageParts = leading ? e->delinearize(part.image, factors.of(0)) : Index();
+  e->loop(part.first, part.last, [&](Value row) {
+    Index rowParts = imageParts;
+    rowParts.append(e->delinearize(row, parts));
+    Value start = e->mul(e->sub(row, part.first), part.lda);
+    e->nest(factors.of(rank - 1), [&](ArrayRef<Value> columnParts) {
+      Index all = rowParts;
+      all.append(columnParts.begin(), columnParts.end());
+      Index index = joinParts(all, factors, rank);
+      Value value = e->element(plan.lhs, index);
+      if (plan.flip)
+        value = e->b.createOrFold<arith::XOrIOp>(e->loc, value, e->integer(value.getType(), int8_t(plan.flip)));
+      e->storeAt(value, scratch, e->add(start, index.back()), type);
+    });
+    for (int64_t k = plan.k; k < int64_t(llvm::alignTo(plan.k, plan.kernel->kr)); ++k)
+      e->storeAt(e->constant(e->scalarType(type), 0), scratch, e->add(start, e->i64(k)), type);
+  });
 }
 
 /// All row tiles of one panel, a stretch of the depth at a time.
@@ -360,7 +428,7 @@ void DispatchLowering::prefetchEpilogue(const GemmPlan &plan, Value panel, Value
     if (spec.kind != OperandSpec::Argument)
       continue;
     Value argument = callee.getArgument(spec.index);
-    if (argument == plan.lhs || constantArgument(argument) || nn::getDims(argument) != dims)
+    if (argument == plan.source || constantArgument(argument) || nn::getDims(argument) != dims)
       continue;
     Type type = Emitter::elementType(argument);
     int64_t bytes = nn::elementBytes(type);
@@ -374,48 +442,80 @@ void DispatchLowering::prefetchEpilogue(const GemmPlan &plan, Value panel, Value
 }
 
 /// What follows the product of a tile: `accs` are added, then comes everything up to the results. `firstRow` counts
-/// rows of all images.
+/// rows of all images. What is stored side by side is walked along innermost.
 void DispatchLowering::emitTileEpilogue(const GemmPlan &plan, ArrayRef<Value> accs, Value rowSums, Value panel,
                                         Value firstRow, Value rows) {
   nn::Dims out = nn::getDims(plan.result);
-  e->loop(e->i64(0), rows, [&](Value r) {
-    Index pixel = e->delinearize(e->add(firstRow, r), ArrayRef(out).drop_back());
-    Value rowSum = rowSums ? e->loadAt(rowSums, r, e->b.getI32Type()) : Value();
-    emitRowEpilogue(plan, accs, rowSum, r, panel, pixel);
+  auto pixel = [&](Value r) { return e->delinearize(e->add(firstRow, r), ArrayRef(out).drop_back()); };
+  auto rowSum = [&](Value r) { return rowSums ? e->loadAt(rowSums, r, e->b.getI32Type()) : Value(); };
+  Factors factors(out);
+  factors.followReaders(reorders);
+  if (factors.endsWith(out.size() - 1)) {
+    e->loop(e->i64(0), rows, [&](Value r) { emitRowEpilogue(plan, accs, rowSum(r), r, panel, pixel(r)); });
+    return;
+  }
+  forColumns(plan, panel, [&](Value j, Value n) {
+    e->loop(e->i64(0), rows, [&](Value r) { emitElement(plan, accs, rowSum(r), r, pixel(r), j, n); });
   });
 }
 
 /// The same for one row of the tile, whose results have the leading indices `pixel`.
 void DispatchLowering::emitRowEpilogue(const GemmPlan &plan, ArrayRef<Value> accs, Value rowSum, Value row, Value panel,
                                        const Index &pixel) {
-  const ajour_kernel_row &kernel = *plan.kernel;
+  forColumns(plan, panel, [&](Value j, Value n) { emitElement(plan, accs, rowSum, row, pixel, j, n); });
+}
+
+/// The same for one element, in column `j` of the tile and `n` of the result.
+void DispatchLowering::emitElement(const GemmPlan &plan, ArrayRef<Value> accs, Value rowSum, Value row,
+                                   const Index &pixel, Value j, Value n) {
   Type accType = this->accType(plan);
-  Value firstColumn = e->mul(panel, e->i64(kernel.nr));
-  Value columns = plan.n % kernel.nr == 0
-                      ? e->i64(kernel.nr)
-                      : e->min(e->i64(kernel.nr), e->sub(e->i64(plan.n), firstColumn));
-  const PackSpec &weights = lowered.packs[plan.weightsPack];
-  Value tileRow = e->mul(row, e->i64(kernel.nr));
-  e->loop(e->i64(0), columns, [&](Value j) {
-    Value n = e->add(firstColumn, j);
-    Value value;
-    for (Value acc : accs) {
-      Value part = e->loadAt(acc, e->add(tileRow, j), accType);
-      value = !value                     ? part
-              : isa<FloatType>(accType) ? arith::AddFOp::create(e->b, e->loc, value, part).getResult()
-                                         : e->add(value, part);
-    }
-    if (plan.biasPack >= 0)
-      value = e->add(value, e->loadAt(operandPointer(OperandSpec::Packed, plan.biasPack), n, accType));
-    if (plan.bias)
-      value = arith::AddFOp::create(e->b, e->loc, value, e->element(plan.bias, {n}));
-    if (rowSum)
-      value = e->sub(value, e->mul(rowSum, rhsZeroPoint(weights.rhsZeroPoints, n)));
-    e->bindElement(plan.result, [=](ArrayRef<Value>) { return value; });
-    Index index = pixel;
-    index.push_back(n);
-    storeResults(index);
-  });
+  Value at = e->add(e->mul(row, e->i64(plan.kernel->nr)), j), value;
+  for (Value acc : accs) {
+    Value part = e->loadAt(acc, at, accType);
+    value = !value                     ? part
+            : isa<FloatType>(accType) ? arith::AddFOp::create(e->b, e->loc, value, part).getResult()
+                                       : e->add(value, part);
+  }
+  if (plan.biasPack >= 0)
+    value = e->add(value, e->loadAt(operandPointer(OperandSpec::Packed, plan.biasPack), n, accType));
+  if (plan.bias)
+    value = arith::AddFOp::create(e->b, e->loc, value, e->element(plan.bias, {n}));
+  if (rowSum)
+    value = e->sub(value, e->mul(rowSum, rhsZeroPoint(lowered.packs[plan.weightsPack].rhsZeroPoints, n)));
+  e->bindElement(plan.result, [=](ArrayRef<Value>) { return value; });
+  Index index = pixel;
+  index.push_back(n);
+  storeResults(index);
+}
+
+/// A loop over the columns of a panel: in the tile and in the result. Where the result's reader takes them apart (into
+/// heads), they come in runs that do not cross such a boundary.
+void DispatchLowering::forColumns(const GemmPlan &plan, Value panel,
+                                  function_ref<void(Value column, Value n)> body) {
+  int64_t nr = plan.kernel->nr;
+  Value firstColumn = e->mul(panel, e->i64(nr));
+  Value columns = plan.n % nr == 0 ? e->i64(nr) : e->min(e->i64(nr), e->sub(e->i64(plan.n), firstColumn));
+  nn::Dims out = nn::getDims(plan.result);
+  Factors factors(out);
+  factors.followReaders(reorders);
+  nn::Dims parts = factors.of(out.size() - 1);
+  if (parts.size() == 1) {
+    e->loop(e->i64(0), columns, [&](Value j) { body(j, e->add(firstColumn, j)); });
+    return;
+  }
+  int64_t inner = *nn::getConstant(parts.back()), run = std::gcd(inner, nr);
+  auto emitRun = [&](Value from) {
+    Value base = e->add(firstColumn, from), start = e->rem(base, e->i64(inner));
+    Index index = e->delinearize(e->div(base, e->i64(inner)), ArrayRef(parts).drop_back());
+    e->loop(e->i64(0), e->i64(run), [&](Value j) {
+      Value n = e->add(base, j);
+      Index whole = index;
+      whole.push_back(e->add(start, j));
+      e->noteJoin(n, whole, parts);
+      body(e->add(from, j), n);
+    });
+  };
+  e->loop(e->i64(0), columns, emitRun, run);
 }
 
 } // namespace ajour::loops

@@ -51,6 +51,17 @@ Operation *DispatchLowering::findRoot() {
   return root;
 }
 
+void DispatchLowering::findReorders(Operation *root) {
+  llvm::SmallDenseSet<Value> behind(root->result_begin(), root->result_end());
+  for (Operation &op : callee.getBody().front().without_terminator()) {
+    if (!llvm::any_of(op.getOperands(), [&](Value operand) { return behind.contains(operand); }))
+      continue;
+    behind.insert(op.result_begin(), op.result_end());
+    if (Emitter::isMovement(&op))
+      reorders.push_back(&op);
+  }
+}
+
 /// Whether rounding must stay as written: what quantisation rounds would otherwise differ from the reference.
 static bool needsStrictRounding(func::FuncOp callee) {
   bool strict = false;
@@ -72,6 +83,8 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
   lowered.scratchBytes = getAffineConstantExpr(0, context);
 
   Operation *root = findRoot();
+  if (root)
+    findReorders(root);
   std::optional<GemmPlan> gemm;
   std::optional<DepthwisePlan> depthwise;
   if (auto conv = dyn_cast_or_null<nn::ConvOp>(root)) {
@@ -94,7 +107,7 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
     bool onlyPacked = packedArguments.contains(argument.getArgNumber()) &&
                       llvm::all_of(argument.getUsers(), [&](Operation *user) { return user == root; }) &&
                       !(gemm && gemm->bias == argument) && !(depthwise && depthwise->bias == argument) &&
-                      !(gemm && gemm->lhs == argument);
+                      !(gemm && gemm->source == argument);
     if (!onlyPacked)
       lowered.operands.push_back({OperandSpec::Argument, argument.getArgNumber()});
   }
@@ -148,6 +161,7 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
         .Case<nn::ScatterElementsOp, nn::ScatterNDOp>([&](Operation *op) { lowerScatter(op); })
         .Default([&](Operation *op) {
           bindContraction(op);
+          reorders.clear(); // its loops are the result's
           lowerPointwise();
         });
   LLVM::ReturnOp::create(b, loc, ValueRange{});
@@ -180,11 +194,22 @@ void DispatchLowering::items(AffineExpr count, function_ref<void(Value)> body) {
 
 void DispatchLowering::storeResults(ArrayRef<Value> index) {
   auto ret = cast<func::ReturnOp>(callee.getBody().front().getTerminator());
+  Index at(index.begin(), index.end());
+  for (Operation *op : reorders) {
+    if (auto transpose = dyn_cast<nn::TransposeOp>(op)) {
+      Index permuted;
+      for (int64_t dim : transpose.getPerm())
+        permuted.push_back(at[dim]);
+      at = std::move(permuted);
+    } else {
+      at = e->reshapeIndex(at, nn::getDims(op->getOperand(0)), nn::getDims(op->getResult(0)));
+    }
+  }
   SmallVector<Value> values;
   for (Value result : ret.getOperands())
-    values.push_back(e->element(result, index));
+    values.push_back(e->element(result, at));
   for (auto [i, result] : llvm::enumerate(ret.getOperands()))
-    e->storeAt(values[i], operandPointer(OperandSpec::Result, i), e->linearize(index, nn::getDims(result)),
+    e->storeAt(values[i], operandPointer(OperandSpec::Result, i), e->linearize(at, nn::getDims(result)),
                Emitter::elementType(result));
 }
 
@@ -278,8 +303,12 @@ void DispatchLowering::lowerPointwise() {
     if (auto concat = ret.getOperand(0).getDefiningOp<nn::ConcatOp>())
       return lowerConcat(concat);
   collapse();
-  nn::Dims dims = nn::getDims(ret.getOperand(0));
-  if (dims.size() <= 1) {
+  nn::Dims dims = nn::getDims(ret.getOperand(0)), parts;
+  Factors factors(dims);
+  factors.followOperands(ret.getOperand(0));
+  for (size_t i = 0; i < dims.size(); ++i)
+    parts.append(factors.of(i));
+  if (parts.size() <= 1) {
     AffineExpr count = dims.empty() ? getAffineConstantExpr(1, context) : dims[0];
     items(count.ceilDiv(flatItem), [&](Value item) {
       Value from = e->mul(item, e->i64(flatItem));
@@ -293,19 +322,29 @@ void DispatchLowering::lowerPointwise() {
     });
     return;
   }
-  // A short last dimension (channels of a picture) is unrolled inside a loop over the one before it, which
+  // A short last part (channels of a picture) is unrolled inside a loop over the one before it, which
   // then is what vectors run along.
-  std::optional<int64_t> last = nn::getConstant(dims.back());
-  size_t inner = last && *last < shortDimension && dims.size() > 2 ? 2 : 1;
-  nn::Dims outer(dims.begin(), dims.end() - inner);
+  std::optional<int64_t> last = nn::getConstant(parts.back());
+  size_t inner = last && *last < shortDimension && parts.size() > 2 ? 2 : 1;
+  nn::Dims outer(parts.begin(), parts.end() - inner);
   items(nn::numElements(outer, context), [&](Value item) {
     Index index = e->delinearize(item, outer);
-    e->nest(ArrayRef(dims).take_back(inner), [&](ArrayRef<Value> rest) {
+    e->nest(ArrayRef(parts).take_back(inner), [&](ArrayRef<Value> rest) {
       Index whole = index;
       whole.append(rest.begin(), rest.end());
-      storeResults(whole);
+      storeResults(joinParts(whole, factors, dims.size()));
     });
   });
+}
+
+Index DispatchLowering::joinParts(ArrayRef<Value> parts, const Factors &factors, size_t rank) {
+  Index index;
+  for (size_t i = 0; i < rank; ++i) {
+    nn::Dims own = factors.of(i);
+    index.push_back(e->linearize(parts.take_front(own.size()), own));
+    parts = parts.drop_front(own.size());
+  }
+  return index;
 }
 
 /// Each operand of a concatenation is copied by a loop of its own, so that none asks at each element

@@ -3,6 +3,7 @@
 #define AJOUR_LIB_CONVERSION_LOOPS_LOWERING_H
 
 #include "Emitter.h"
+#include "Factors.h"
 #include "ajour/Conversion/Dispatch.h"
 #include "ajour/Kernels/Kernels.h"
 
@@ -30,6 +31,9 @@ struct GemmPlan {
   const ajour_kernel_row *kernel;
   mlir::Operation *root;
   mlir::Value lhs, result;
+  mlir::Value source;         ///< the argument that holds the lhs, null: rows are gathered element by element
+  int64_t offset = 0;         ///< of the lhs's first element in it
+  int64_t pixelStride = 0;    ///< elements from one row (pixel) of the lhs to the next in it
   bool direct;                ///< lhs rows lie as they are; else they are copied (im2col) into scratch
   mlir::AffineExpr images, rows; ///< number of images and of rows (output pixels) of one
   int64_t k, n;
@@ -93,6 +97,7 @@ private:
   std::optional<GemmPlan> planMatmul(nn::MatmulOp op);
   std::optional<GemmPlan> planConv(nn::ConvOp op);
   std::optional<DepthwisePlan> planDepthwise(nn::ConvOp op);
+  bool planLhs(GemmPlan &plan, mlir::Value lhs);
   bool planZeroPoints(GemmPlan &plan, mlir::Value lhs, mlir::Value rhs, mlir::Value bias, int32_t lhsZeroPoint,
                       llvm::ArrayRef<int32_t> rhsZeroPoints, PackSpec weights);
   std::optional<unsigned> constantArgument(mlir::Value value);
@@ -125,14 +130,22 @@ private:
   mlir::Value rhsZeroPoint(llvm::ArrayRef<int32_t> zeroPoints, mlir::Value channel);
 
   void items(mlir::AffineExpr count, llvm::function_ref<void(mlir::Value)> body);
+  /// Stores the results' elements that follow from the root's element at `index` (without a root: at `index`).
   void storeResults(llvm::ArrayRef<mlir::Value> index);
   bool collapse();
+  /// The index in a space of `rank` dimensions from one of all its factors.
+  Index joinParts(llvm::ArrayRef<mlir::Value> parts, const Factors &factors, size_t rank);
   mlir::Value operandPointer(OperandSpec::Kind kind, unsigned index);
   void callKernel(llvm::StringRef symbol, llvm::ArrayRef<mlir::Value> operands);
   mlir::Type lhsType(const GemmPlan &plan);
   mlir::Type accType(const GemmPlan &plan);
   GemmSchedule scheduleGemm(const GemmPlan &plan);
   void copyRows(const GemmPlan &plan, GemmBlock &part, int64_t stride);
+  void gatherRows(const GemmPlan &plan, const GemmBlock &part);
+  void forColumns(const GemmPlan &plan, mlir::Value panel,
+                  llvm::function_ref<void(mlir::Value column, mlir::Value n)> body);
+  void emitElement(const GemmPlan &plan, llvm::ArrayRef<mlir::Value> accs, mlir::Value rowSum, mlir::Value row,
+                   const Index &pixel, mlir::Value j, mlir::Value n);
   void emitRowTiles(const GemmPlan &plan, const GemmBlock &part,
                     llvm::function_ref<void(mlir::Value row, mlir::Value count)> tile);
   void emitGemmTile(const GemmPlan &plan, const GemmBlock &part, mlir::Value row, mlir::Value count, mlir::Value panel);
@@ -151,6 +164,7 @@ private:
   void lowerBands(const GemmPlan &plan, const BandPlan &band);
   void copyBand(const GemmPlan &plan, const BandPlan &band, mlir::Value image, mlir::Value firstRow, mlir::Value rows);
   mlir::Operation *findRoot();
+  void findReorders(mlir::Operation *root);
 
   mlir::func::FuncOp callee;
   ajour_cpu_level level;
@@ -162,6 +176,7 @@ private:
   LoweredDispatch lowered;
   Emitter *e = nullptr;
   mlir::Value scratch, begin, end;
+  llvm::SmallVector<mlir::Operation *> reorders; ///< between the root and the result, each the reader of the one before
   llvm::SmallVector<mlir::Value> pointers; ///< by position in lowered.operands
 };
 

@@ -17,25 +17,24 @@ Value Emitter::wrapIndex(Value scalar, Type type, Value size) {
   return max(i64(0), min(i, last));
 }
 
-/// The index of a reshape's operand: the same row-major position in another shape. Dimensions that both
-/// shapes share at the front, and splits or merges among the rest, are mapped group by group so that
-/// constant sizes need few divisions.
-static Index mapReshape(Emitter &e, ArrayRef<Value> index, const nn::Dims &out, const nn::Dims &in) {
+// The same row-major position in another shape. Dimensions that both shapes share at the front, and splits or merges
+// among the rest, are mapped group by group so that constant sizes need few divisions.
+Index Emitter::reshapeIndex(ArrayRef<Value> index, ArrayRef<AffineExpr> from, ArrayRef<AffineExpr> to) {
   Index result;
   size_t i = 0, o = 0;
-  while (o < out.size() || i < in.size()) {
+  while (o < from.size() || i < to.size()) {
     // Equal sizes map one to one.
-    if (o < out.size() && i < in.size() && out[o] == in[i]) {
+    if (o < from.size() && i < to.size() && from[o] == to[i]) {
       result.push_back(index[o]);
       ++i, ++o;
       continue;
     }
-    if (o < out.size() && nn::getConstant(out[o]) == 1) {
+    if (o < from.size() && nn::getConstant(from[o]) == 1) {
       ++o;
       continue;
     }
-    if (i < in.size() && nn::getConstant(in[i]) == 1) {
-      result.push_back(e.i64(0));
+    if (i < to.size() && nn::getConstant(to[i]) == 1) {
+      result.push_back(i64(0));
       ++i;
       continue;
     }
@@ -43,23 +42,23 @@ static Index mapReshape(Emitter &e, ArrayRef<Value> index, const nn::Dims &out, 
     size_t iEnd = i, oEnd = o;
     int64_t iProduct = 1, oProduct = 1;
     bool closed = false, isStatic = true;
-    while (isStatic && !closed && (iEnd < in.size() || oEnd < out.size())) {
-      bool takeOut = oEnd < out.size() && (oProduct <= iProduct || iEnd == in.size());
-      auto size = nn::getConstant(takeOut ? out[oEnd] : in[iEnd]);
+    while (isStatic && !closed && (iEnd < to.size() || oEnd < from.size())) {
+      bool takeFrom = oEnd < from.size() && (oProduct <= iProduct || iEnd == to.size());
+      auto size = nn::getConstant(takeFrom ? from[oEnd] : to[iEnd]);
       if (!size || *size == 0) {
         isStatic = false;
         break;
       }
-      (takeOut ? oProduct : iProduct) *= *size;
-      ++(takeOut ? oEnd : iEnd);
+      (takeFrom ? oProduct : iProduct) *= *size;
+      ++(takeFrom ? oEnd : iEnd);
       closed = iProduct == oProduct && iEnd > i && oEnd > o;
     }
     if (!closed) {
-      iEnd = in.size();
-      oEnd = out.size();
+      iEnd = to.size();
+      oEnd = from.size();
     }
-    Value linear = e.linearize(index.slice(o, oEnd - o), ArrayRef(out).slice(o, oEnd - o));
-    Index part = e.delinearize(linear, ArrayRef(in).slice(i, iEnd - i));
+    Value linear = linearize(index.slice(o, oEnd - o), from.slice(o, oEnd - o));
+    Index part = delinearize(linear, to.slice(i, iEnd - i));
     result.append(part.begin(), part.end());
     i = iEnd;
     o = oEnd;
@@ -149,9 +148,8 @@ Value Emitter::computeMovement(Operation *op, ArrayRef<Value> index) {
         return element(transpose.getInput(), source);
       })
       .Case([&](nn::ReshapeOp reshape) {
-        Index source =
-            mapReshape(*this, index, nn::getDims(reshape.getResult()), nn::getDims(reshape.getInput()));
-        return element(reshape.getInput(), source);
+        return element(reshape.getInput(),
+                       reshapeIndex(index, nn::getDims(reshape.getResult()), nn::getDims(reshape.getInput())));
       })
       .Case([&](nn::BroadcastOp broadcast) { return broadcastElement(broadcast.getInput(), index); })
       .Case([&](nn::SliceOp slice) {
