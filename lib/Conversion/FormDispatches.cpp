@@ -9,6 +9,7 @@
 #include "Loops/Emitter.h"
 #include "Loops/Factors.h"
 #include "ajour/Conversion/Dispatch.h"
+#include "ajour/Conversion/Simplify.h"
 #include "ajour/Dialect/Exec/Exec.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -39,7 +40,9 @@ bool isReorder(Operation *op) { return isa<nn::TransposeOp, nn::ReshapeOp>(op); 
 /// value serves as well as the value.
 bool readsThroughViews(OpOperand &use) {
   Operation *op = use.getOwner();
-  if (auto matmul = dyn_cast<nn::MatmulOp>(op))
+  if (op->hasAttr(channelMajorAttr))
+    return use.getOperandNumber() == 0;
+  if (isa<nn::MatmulOp>(op))
     return use.getOperandNumber() < 2;
   auto conv = dyn_cast<nn::ConvOp>(op);
   if (!conv || use.getOperandNumber() != 0 || conv.getGroups() != 1)
@@ -49,6 +52,19 @@ bool readsThroughViews(OpOperand &use) {
   auto isZero = [](int64_t value) { return value == 0; };
   return llvm::all_of(filter.getShape().drop_front().drop_back(), isOne) && llvm::all_of(conv.getStrides(), isOne) &&
          llvm::all_of(conv.getPadsLow(), isZero) && llvm::all_of(conv.getPadsHigh(), isZero);
+}
+
+/// The transpose in front of an operation that reads [N, C, H, W] stays with it.
+bool belongsToReader(Operation *op) {
+  return isa<nn::TransposeOp>(op) && llvm::any_of(op->getUses(), [](OpOperand &use) {
+           return use.getOwner()->hasAttr(channelMajorAttr) && use.getOperandNumber() == 0;
+         });
+}
+
+/// Whether what computes the operand stores its result in this order at once.
+bool isStoredReordered(Operation *op) {
+  Operation *producer = op->getOperand(0).getDefiningOp();
+  return isReorder(op) && op->getOperand(0).hasOneUse() && producer && !isMovement(producer) && !isConstant(producer);
 }
 
 /// Whether an operand's rows are gathered once, or elements are asked for one by one wherever they are needed.
@@ -140,7 +156,7 @@ void Former::cloneViews() {
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : op->getResult(0).getUses())
       uses.push_back(&use);
-    if (uses.size() < 2)
+    if (uses.size() < 2 || isStoredReordered(op))
       continue;
     for (OpOperand *use : ArrayRef(uses).drop_front()) {
       if (!isPointwise(use->getOwner()) && !readsThroughViews(*use))
@@ -183,7 +199,7 @@ void Former::growEpilogue(Group &group) {
     if (!llvm::any_of(op->getOperands(), isInternal))
       continue;
     bool eligible = isPointwise(op) && (!isMovement(op) || isReorder(op)) && !isa<nn::ResizeOp, nn::GridSampleOp>(op) &&
-                    !groupOf(op);
+                    !groupOf(op) && !belongsToReader(op);
     std::optional<int> order;
     for (Value operand : op->getOperands()) {
       if (!eligible || !isInternal(operand))
@@ -217,6 +233,8 @@ void Former::growEpilogue(Group &group) {
 bool Former::acceptsOperand(const Group &group, OpOperand &use, Operation *producer) {
   if (isa<nn::ReduceOp, nn::SoftmaxOp, nn::LayerNormOp, nn::CumsumOp>(group.root))
     return use.getOwner() != group.root || !isa<nn::PadOp, nn::ConcatOp>(producer) || !isExpensive(producer);
+  if (group.root->hasAttr(channelMajorAttr))
+    return use.getOwner() == group.root && readsThroughViews(use) && isa<nn::TransposeOp>(producer);
   if (!isView(producer) || (use.getOwner() == group.root && !readsThroughViews(use)))
     return false;
   return gathersRows(group.root) || !needsDivision(producer);

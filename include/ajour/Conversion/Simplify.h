@@ -7,10 +7,13 @@
 #ifndef AJOUR_CONVERSION_SIMPLIFY_H
 #define AJOUR_CONVERSION_SIMPLIFY_H
 
+#include "ajour/Dialect/NN/NN.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -47,6 +50,16 @@ std::unique_ptr<mlir::Pass> createWeightsPass();
 /// `nn-layout`: chooses for each layout-free operation the order of dimensions in which it is computed so
 /// that the fewest bytes are transposed. Exact but for the order in which reductions over several axes add.
 std::unique_ptr<mlir::Pass> createLayoutPass();
+
+/// On an operation over pictures whose input and result stand in memory as [N, C, H, W]: a transpose of the input is
+/// before it, one of the result behind it.
+constexpr llvm::StringLiteral channelMajorAttr = "nn.channel_major";
+
+/// `nn-channel-major`: convolutions of pictures that `wanted` names are to read and write [N, C, H, W]. Each gets the mark
+/// and transposes around it; the operations between them are computed in that order too where fewer bytes are transposed
+/// then, pools and depthwise convolutions with the mark. Without such a convolution nothing changes. Exact. It is the last
+/// pass: folding would take the transposes for what they are.
+std::unique_ptr<mlir::Pass> createChannelMajorPass(std::function<bool(nn::ConvOp)> wanted);
 
 /// `nn-matmul-shape`: batch dimensions that only the left operand has become rows. Exact.
 std::unique_ptr<mlir::Pass> createMatmulShapePass();

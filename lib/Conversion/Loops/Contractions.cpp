@@ -13,7 +13,7 @@ namespace ajour::loops {
 static Type resultElement(Operation *op) { return Emitter::elementType(op->getResult(0)); }
 
 /// The type that products are added in.
-static Type accumulatorOf(Operation *op) {
+Type DispatchLowering::accumulatorOf(Operation *op) {
   Type type = resultElement(op);
   return type.isF16() || type.isBF16() ? Float32Type::get(op->getContext()) : type;
 }
@@ -85,12 +85,12 @@ static Value windowSum(Emitter &e, const nn::Dims &window, Value initial,
 }
 
 /// acc + bias in the result's type.
-static Value addBias(Emitter &e, Value acc, Value bias, Value channel, Type accType, Type result) {
+Value DispatchLowering::addBias(Value acc, Value bias, Value channel, Type accType, Type result) {
   if (bias) {
-    Value value = e.convert(e.element(bias, {channel}), Emitter::elementType(bias), accType);
-    acc = isa<FloatType>(accType) ? arith::AddFOp::create(e.b, e.loc, acc, value).getResult() : e.add(acc, value);
+    Value value = e->convert(e->element(bias, {channel}), Emitter::elementType(bias), accType);
+    acc = isa<FloatType>(accType) ? arith::AddFOp::create(e->b, e->loc, acc, value).getResult() : e->add(acc, value);
   }
-  return e.convert(acc, accType, result);
+  return e->convert(acc, accType, result);
 }
 
 /// One element of a convolution of either kind, which differ in the input coordinate that a tap reads: see windowSum.
@@ -119,7 +119,7 @@ Value DispatchLowering::windowedElement(Op op, ArrayRef<Value> index,
     })[0];
   };
   Value sum = windowSum(*e, window, e->constant(acc, 0), inputAt, channels);
-  return addBias(*e, sum, op.getBias(), o, acc, resultElement(op));
+  return addBias(sum, op.getBias(), o, acc, resultElement(op));
 }
 
 Value DispatchLowering::convElement(nn::ConvOp op, ArrayRef<Value> index) {
@@ -166,7 +166,7 @@ Value DispatchLowering::matmulElement(nn::MatmulOp op, ArrayRef<Value> index) {
                           return {product(carried[0], e->element(op.getLhs(), l), e->element(op.getRhs(), r), lhsType,
                                           rhsType, op.getLhsZeroPoint(), zero, acc)};
                         })[0];
-  return addBias(*e, sum, op.getBias(), n, acc, resultElement(op));
+  return addBias(sum, op.getBias(), n, acc, resultElement(op));
 }
 
 } // namespace ajour::loops

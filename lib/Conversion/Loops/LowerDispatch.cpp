@@ -87,7 +87,8 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
     findReorders(root);
   std::optional<GemmPlan> gemm;
   std::optional<DepthwisePlan> depthwise;
-  if (auto conv = dyn_cast_or_null<nn::ConvOp>(root)) {
+  bool planar = root && isPlanar(root);
+  if (auto conv = dyn_cast_or_null<nn::ConvOp>(root); conv && !planar) {
     depthwise = planDepthwise(conv);
     if (!depthwise)
       gemm = planConv(conv);
@@ -147,6 +148,8 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
     lowerGemm(*gemm);
   else if (depthwise)
     lowerDepthwise(*depthwise);
+  else if (planar)
+    lowerPlanes(root);
   else if (!root)
     lowerPointwise();
   else

@@ -108,6 +108,8 @@ private:
   void lowerConcat(nn::ConcatOp op);
   void lowerReduce(nn::ReduceOp op);
   void lowerPool(mlir::Operation *op);
+  bool isPlanar(mlir::Operation *root);
+  void lowerPlanes(mlir::Operation *root);
   void lowerArgReduce(nn::ArgReduceOp op);
   void lowerSoftmax(nn::SoftmaxOp op);
   void lowerLayerNorm(nn::LayerNormOp op);
@@ -127,6 +129,8 @@ private:
   mlir::Value matmulElement(nn::MatmulOp op, llvm::ArrayRef<mlir::Value> index);
   mlir::Value product(mlir::Value acc, mlir::Value lhs, mlir::Value rhs, mlir::Type lhsType, mlir::Type rhsType,
                       int32_t lhsZeroPoint, mlir::Value rhsZeroPoint, mlir::Type accType);
+  mlir::Value addBias(mlir::Value acc, mlir::Value bias, mlir::Value channel, mlir::Type accType, mlir::Type result);
+  static mlir::Type accumulatorOf(mlir::Operation *op);
   mlir::Value rhsZeroPoint(llvm::ArrayRef<int32_t> zeroPoints, mlir::Value channel);
 
   void items(mlir::AffineExpr count, llvm::function_ref<void(mlir::Value)> body);

@@ -1,5 +1,6 @@
 //===- Reductions.cpp - dispatches whose root reduces, sorts or scatters --------------===//
 #include "Lowering.h"
+#include "Windows.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -7,30 +8,13 @@ using namespace mlir;
 
 namespace ajour::loops {
 
-/// Kept elements that one work item accumulates side by side, so that the innermost loop runs over memory.
-static constexpr int64_t laneCount = 64;
-
-/// The element type in which a reduction of a type accumulates.
-static Type accumulatorType(Type element, MLIRContext *context) {
-  return element.isF16() || element.isBF16() ? Float32Type::get(context) : element;
-}
-
 //===----------------------------------------------------------------------===//
 // reduce
 //===----------------------------------------------------------------------===//
 
-/// acc / count as the mean of a type.
-static Value meanOf(Emitter &e, Value acc, Value count, Type type) {
-  if (isa<FloatType>(type)) {
-    Value divisor = arith::SIToFPOp::create(e.b, e.loc, acc.getType(), count);
-    return arith::DivFOp::create(e.b, e.loc, acc, divisor);
-  }
-  return e.binary(nn::BinaryKind::div, acc, e.convert(count, e.b.getI64Type(), type), type);
-}
-
 void DispatchLowering::lowerReduce(nn::ReduceOp op) {
   nn::Dims in = nn::getDims(op.getInput()), out = nn::getDims(op.getResult());
-  Type element = Emitter::elementType(op.getInput()), acc = accumulatorType(element, context);
+  Type element = Emitter::elementType(op.getInput()), acc = accumulatorType(element);
   nn::Dims kept, reduced;
   SmallVector<bool> isReduced(in.size(), false);
   for (int64_t axis : op.getAxes())
@@ -110,111 +94,6 @@ void DispatchLowering::lowerReduce(nn::ReduceOp op) {
       Value total = finish(e->loadAt(sums, lane, acc));
       e->bindElement(op.getResult(), [=](ArrayRef<Value>) { return total; });
       storeResults(outputIndex(keptIndex));
-    });
-  });
-}
-
-//===----------------------------------------------------------------------===//
-// pools
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// The attributes that both pools have.
-struct PoolShape {
-  ArrayRef<int64_t> window, strides, dilations, low, high;
-};
-} // namespace
-
-static PoolShape poolShape(Operation *op) {
-  if (auto pool = dyn_cast<nn::MaxPoolOp>(op))
-    return {pool.getWindow(), pool.getStrides(), pool.getDilations(), pool.getPadsLow(), pool.getPadsHigh()};
-  auto pool = cast<nn::AvgPoolOp>(op);
-  return {pool.getWindow(), pool.getStrides(), pool.getDilations(), pool.getPadsLow(), pool.getPadsHigh()};
-}
-
-/// Quotient rounded up of a value of any sign by a positive constant.
-static Value ceilDiv(Emitter &e, Value a, int64_t divisor) {
-  if (divisor == 1)
-    return a;
-  return e.b.createOrFold<arith::CeilDivSIOp>(e.loc, a, e.i64(divisor));
-}
-
-void DispatchLowering::lowerPool(Operation *op) {
-  PoolShape shape = poolShape(op);
-  auto average = dyn_cast<nn::AvgPoolOp>(op);
-  Value operand = op->getOperand(0);
-  nn::Dims in = nn::getDims(operand), out = nn::getDims(op->getResult(0));
-  Type element = Emitter::elementType(operand);
-  Type acc = accumulatorType(element, context);
-  if (average && isa<IntegerType>(element))
-    acc = IntegerType::get(context, 32);
-  nn::ReduceKind kind = average ? nn::ReduceKind::sum : nn::ReduceKind::max;
-  size_t spatial = shape.window.size();
-  nn::Dims outer(out.begin(), out.end() - 1);
-  AffineExpr blocks = out.back().ceilDiv(laneCount);
-
-  items(nn::numElements(outer, context) * blocks, [&](Value item) {
-    Value first = e->mul(e->rem(item, e->size(blocks)), e->i64(laneCount));
-    Value count = e->min(e->i64(laneCount), e->sub(e->size(out.back()), first));
-    Index outerIndex = e->delinearize(e->div(item, e->size(blocks)), outer);
-    // The taps of each dimension that lie inside the input, and how many the divisor counts.
-    SmallVector<Value> start, from, to;
-    Value counted = e->i64(1);
-    for (size_t i = 0; i < spatial; ++i) {
-      Value origin = e->sub(e->mul(outerIndex[i + 1], e->i64(shape.strides[i])), e->i64(shape.low[i]));
-      Value size = e->size(in[i + 1]);
-      start.push_back(origin);
-      from.push_back(e->max(e->i64(0), ceilDiv(*e, e->sub(e->i64(0), origin), shape.dilations[i])));
-      to.push_back(e->min(e->i64(shape.window[i]), ceilDiv(*e, e->sub(size, origin), shape.dilations[i])));
-      Value taps = e->max(e->i64(0), e->sub(to.back(), from.back()));
-      if (average && average.getCountIncludePad()) {
-        Value padded = e->add(size, e->i64(shape.high[i]));
-        taps = e->max(e->i64(0), e->min(e->i64(shape.window[i]),
-                                        ceilDiv(*e, e->sub(padded, origin), shape.dilations[i])));
-      }
-      counted = e->mul(counted, taps);
-    }
-    Value sums = e->frameArray(acc, laneCount);
-    e->loop(e->i64(0), count, [&](Value lane) { e->storeAt(e->neutral(kind, acc), sums, lane, acc); });
-    Index inputIndex(in.size());
-    inputIndex[0] = outerIndex[0];
-    std::function<void(size_t)> level = [&](size_t i) {
-      if (i == spatial) {
-        e->loop(e->i64(0), count, [&](Value lane) {
-          inputIndex.back() = e->add(first, lane);
-          Value x = e->convert(e->element(operand, inputIndex), element, acc);
-          e->storeAt(e->combine(kind, e->loadAt(sums, lane, acc), x, acc), sums, lane, acc);
-        });
-        return;
-      }
-      e->loop(from[i], to[i], [&](Value tap) {
-        inputIndex[i + 1] = e->add(start[i], e->mul(tap, e->i64(shape.dilations[i])));
-        level(i + 1);
-      });
-    };
-    level(0);
-    e->loop(e->i64(0), count, [&](Value lane) {
-      Value total = e->loadAt(sums, lane, acc);
-      if (average) {
-        Value isEmpty = e->compare(arith::CmpIPredicate::eq, counted, e->i64(0));
-        Value divisor = e->max(counted, e->i64(1));
-        if (isa<FloatType>(acc)) {
-          total = meanOf(*e, total, divisor, acc);
-        } else {
-          // Halves away from zero.
-          Value wide = e->convert(divisor, e->b.getI64Type(), acc);
-          Value half = e->div(wide, e->i32(2));
-          Value isNegative = e->compare(arith::CmpIPredicate::slt, total, e->i32(0));
-          Value nudged = e->select(isNegative, e->sub(total, half), e->add(total, half));
-          total = arith::DivSIOp::create(e->b, e->loc, nudged, wide);
-        }
-        total = e->select(isEmpty, e->constant(total.getType(), 0), total);
-      }
-      total = e->convert(total, acc, element);
-      e->bindElement(op->getResult(0), [=](ArrayRef<Value>) { return total; });
-      Index index = outerIndex;
-      index.push_back(e->add(first, lane));
-      storeResults(index);
     });
   });
 }
@@ -360,7 +239,7 @@ void DispatchLowering::lowerLayerNorm(nn::LayerNormOp op) {
 void DispatchLowering::lowerCumsum(nn::CumsumOp op) {
   nn::Dims dims = nn::getDims(op.getInput());
   size_t axis = op.getAxis();
-  Type element = Emitter::elementType(op.getInput()), acc = accumulatorType(element, context);
+  Type element = Emitter::elementType(op.getInput()), acc = accumulatorType(element);
   nn::Dims kept(dims);
   kept.erase(kept.begin() + axis);
   items(nn::numElements(kept, context), [&](Value item) {

@@ -73,7 +73,7 @@ using Labels = std::vector<Perm>;
 
 class LayoutProblem {
 public:
-  explicit LayoutProblem(Block &block) {
+  LayoutProblem(Block &block, bool planes) : planes(planes) {
     for (Value argument : block.getArguments())
       rootIndex(argument);
     for (Operation &op : block)
@@ -81,10 +81,10 @@ public:
         addNode(&op);
   }
 
-  Labels identityLabels() const {
+  Labels initialLabels() const {
     Labels labels;
     for (const Node &node : nodes)
-      labels.push_back(identityPerm(node.relayout.labelRank()));
+      labels.push_back(node.relayout.initialLabel());
     return labels;
   }
 
@@ -97,13 +97,13 @@ public:
 
   /// The best labels found from all starting points.
   Labels solve() const {
-    Labels best = identityLabels();
+    Labels best = initialLabels();
     refine(best);
     int64_t bestCost = totalCost(best);
     for (bool forward : {true, false}) {
       if (bestCost == 0)
         break;
-      Labels labels = identityLabels();
+      Labels labels = initialLabels();
       sweep(labels, forward);
       refine(labels);
       int64_t cost = totalCost(labels);
@@ -132,7 +132,7 @@ private:
 
   void addNode(Operation *op) {
     int index = nodes.size();
-    nodes.push_back({op, Relayout(op), {}, {}, {}});
+    nodes.push_back({op, Relayout(op, planes), {}, {}, {}});
     Node &node = nodes.back();
     for (OpOperand &operand : op->getOpOperands()) {
       Resolved resolved = resolve(operand.get());
@@ -327,6 +327,7 @@ private:
     }
   }
 
+  bool planes;
   std::vector<Node> nodes;
   std::vector<Root> roots;
   llvm::DenseMap<Value, int> rootIndices;
@@ -377,7 +378,7 @@ void LayoutProblem::rewrite(const Labels &labels) {
       Location loc = op->getOperand(i).getDefiningOp<TransposeOp>() ? op->getOperand(i).getLoc() : op->getLoc();
       operands.push_back(store.get(builder, loc, resolved.root, wanted));
     }
-    if (!node.relayout.isFlexible() || isIdentity(label)) {
+    if (isIdentity(label)) {
       op->setOperands(operands);
       continue;
     }
@@ -411,12 +412,42 @@ struct LayoutPass : PassWrapper<LayoutPass, OperationPass<func::FuncOp>> {
     func::FuncOp function = getOperation();
     if (!llvm::hasSingleElement(function.getBody()))
       return;
-    simplify::LayoutProblem problem(function.getBody().front());
+    simplify::LayoutProblem problem(function.getBody().front(), /*planes=*/false);
     simplify::Labels labels = problem.solve();
-    if (problem.totalCost(labels) < problem.totalCost(problem.identityLabels()))
+    if (problem.totalCost(labels) < problem.totalCost(problem.initialLabels()))
       problem.rewrite(labels);
     simplify::eraseDeadOps(function);
   }
+};
+
+/// Marks the convolutions, which then stand between transposes, and lets what is between them follow.
+struct ChannelMajorPass : PassWrapper<ChannelMajorPass, OperationPass<func::FuncOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ChannelMajorPass)
+
+  explicit ChannelMajorPass(std::function<bool(ConvOp)> wanted) : wanted(std::move(wanted)) {}
+
+  StringRef getArgument() const override { return "nn-channel-major"; }
+  StringRef getDescription() const override { return "store the tensors between chosen convolutions channel-major"; }
+  void getDependentDialects(DialectRegistry &registry) const override { registry.insert<NNDialect>(); }
+
+  void runOnOperation() override {
+    func::FuncOp function = getOperation();
+    if (!llvm::hasSingleElement(function.getBody()))
+      return;
+    bool any = false;
+    for (ConvOp conv : function.getOps<ConvOp>())
+      if (!conv->hasAttr(channelMajorAttr) && simplify::tensorType(conv.getInput()).getRank() == 4 && wanted(conv)) {
+        conv->setAttr(channelMajorAttr, UnitAttr::get(&getContext()));
+        any = true;
+      }
+    if (!any)
+      return;
+    simplify::LayoutProblem problem(function.getBody().front(), /*planes=*/true);
+    problem.rewrite(problem.solve());
+    simplify::eraseDeadOps(function);
+  }
+
+  std::function<bool(ConvOp)> wanted;
 };
 
 /// Whether a value comes from, or goes to, the function's border through operations that only map or join elements.
@@ -438,6 +469,10 @@ bool goesToReturn(Value value) {
 } // namespace
 
 std::unique_ptr<Pass> createLayoutPass() { return std::make_unique<LayoutPass>(); }
+
+std::unique_ptr<Pass> createChannelMajorPass(std::function<bool(ConvOp)> wanted) {
+  return std::make_unique<ChannelMajorPass>(std::move(wanted));
+}
 
 LayoutReport countLayoutOps(func::FuncOp function) {
   LayoutReport report;

@@ -1,5 +1,6 @@
 //===- Relayout.cpp - operations computed in another order of dimensions --------===//
 #include "Relayout.h"
+#include "ajour/Conversion/Simplify.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -8,8 +9,31 @@ using namespace ajour::nn;
 
 namespace ajour::simplify {
 
-Relayout::Relayout(Operation *op) : op(op) {
+/// [N, C, spatial...] of what is written [N, spatial..., C].
+static Perm channelMajor(int64_t rank) {
+  Perm perm{0, rank - 1};
+  for (int64_t dim = 1; dim + 1 < rank; ++dim)
+    perm.push_back(dim);
+  return perm;
+}
+
+/// Whether an operation computes each channel by itself over two spatial dimensions.
+static bool isPlanar(Operation *op) {
+  if (isa<MaxPoolOp, AvgPoolOp>(op))
+    return tensorType(op->getOperand(0)).getRank() == 4;
+  auto conv = dyn_cast<ConvOp>(op);
+  if (!conv || tensorType(conv.getInput()).getRank() != 4)
+    return false;
+  int64_t channels = tensorType(conv.getInput()).getDimSize(3);
+  return int64_t(conv.getGroups()) == channels && tensorType(conv.getFilter()).getDimSize(0) == channels;
+}
+
+Relayout::Relayout(Operation *op, bool planes) : op(op) {
   classify();
+  if (planes && op->hasAttr(channelMajorAttr))
+    kind = Kind::ChannelMajor;
+  else if (planes && isPlanar(op))
+    kind = Kind::Planes;
   if (kind == Kind::Fixed)
     return;
   if (kind == Kind::Dropping || kind == Kind::Flatten)
@@ -105,6 +129,8 @@ bool Relayout::isFeasible(ArrayRef<int64_t> label) const {
     return false;
   if (kind == Kind::Reshape)
     return keepsGroups(label, /*ofResult=*/true);
+  if (kind == Kind::Planes || kind == Kind::ChannelMajor)
+    return label == ArrayRef<int64_t>(channelMajor(rank));
   if (kind == Kind::Flatten) {
     // Everything before the last group stays where it is.
     RankedTensorType type = tensorType(op->getOperand(0));
@@ -126,6 +152,10 @@ bool Relayout::isFeasible(ArrayRef<int64_t> label) const {
     return true;
   }
   return kind != Kind::Fixed;
+}
+
+Perm Relayout::initialLabel() const {
+  return kind == Kind::ChannelMajor ? channelMajor(rank) : identityPerm(rank);
 }
 
 /// The order of an operand's dimensions that are the last ones of a result.
@@ -171,8 +201,10 @@ std::optional<Perm> Relayout::labelForOperand(unsigned operand, ArrayRef<int64_t
   Perm label;
   switch (kind) {
   case Kind::Fixed:
+  case Kind::ChannelMajor:
     return std::nullopt;
   case Kind::Same:
+  case Kind::Planes:
   case Kind::Dropping:
   case Kind::Flatten:
     if (operand >= carries)
@@ -194,7 +226,7 @@ std::optional<Perm> Relayout::labelForOperand(unsigned operand, ArrayRef<int64_t
 }
 
 std::optional<Perm> Relayout::labelForResult(ArrayRef<int64_t> layout) const {
-  if (kind == Kind::Fixed || kind == Kind::Flatten)
+  if (!isFlexible() || kind == Kind::Flatten)
     return std::nullopt;
   if (kind != Kind::Dropping)
     return isFeasible(layout) ? std::optional(Perm(layout)) : std::nullopt;
@@ -316,6 +348,13 @@ Operation *Relayout::rebuild(OpBuilder &builder, ArrayRef<int64_t> label, ArrayR
         expanded.push_back(dim < offset ? builder.getAffineConstantExpr(1) : dims[dim - offset]);
       value = ReshapeOp::create(builder, op->getLoc(), makeTensor(expanded, elementType(value)), value);
     }
+  }
+  if (kind == Kind::Planes || kind == Kind::ChannelMajor) {
+    values[0] = TransposeOp::create(builder, op->getLoc(), values[0], invert(label));
+    Operation *inner = builder.clone(*op);
+    inner->setOperands(values);
+    inner->setAttr(channelMajorAttr, builder.getUnitAttr());
+    return TransposeOp::create(builder, op->getLoc(), inner->getResult(0), label);
   }
   Operation *clone = builder.clone(*op);
   clone->setOperands(values);

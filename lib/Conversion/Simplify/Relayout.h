@@ -11,10 +11,13 @@ namespace ajour::simplify {
 /// from which the layouts of its operands and results follow.
 class Relayout {
 public:
-  explicit Relayout(mlir::Operation *op);
+  /// With `planes`, pools and depthwise convolutions may also be channel-major, and those that are marked must be.
+  explicit Relayout(mlir::Operation *op, bool planes = false);
 
-  /// Whether anything but the identity is possible.
-  bool isFlexible() const { return kind != Kind::Fixed; }
+  /// Whether there is a choice.
+  bool isFlexible() const { return kind != Kind::Fixed && kind != Kind::ChannelMajor; }
+  /// The label to start from: the operation as it is written, where that is possible.
+  Perm initialLabel() const;
   int64_t labelRank() const { return rank; }
   bool isFeasible(llvm::ArrayRef<int64_t> label) const;
 
@@ -37,6 +40,8 @@ private:
     Broadcasting, ///< operands are aligned with the result at the right
     Dropping,     ///< the label is the first operand's layout; the axes in `dropped` are missing in the result
     Reshape,      ///< the label is the result's layout; dimensions that belong together stay together
+    Planes,       ///< channels-last or channel-major: transposes stand around it
+    ChannelMajor, ///< the latter alone
     Flatten,      ///< a reshape into the rows of products with constant weights, which are permuted instead
   };
 
