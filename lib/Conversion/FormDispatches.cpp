@@ -3,7 +3,7 @@
 // A dispatch has at most one root (an operation with loops of its own), the element-wise operations after it
 // and what only reorders its elements (its epilogue: the root stores where its reader wants them), and the operations
 // before it that can be computed where they are read. A group has one live result, so groups cannot depend on each
-// other in a circle. docs/decisions/0008-data-movement.md has the rules as a table.
+// other in a circle. docs/decisions/0009-data-movement.md has the rules as a table.
 //
 //===----------------------------------------------------------------------===//
 #include "Loops/Emitter.h"

@@ -68,7 +68,8 @@ std::optional<WinogradPlan> DispatchLowering::planWinograd(const GemmPlan &plan)
   auto filter = cast<RankedTensorType>(conv.getFilter().getType());
   auto areOnes = [](ArrayRef<int64_t> values) { return llvm::all_of(values, [](int64_t v) { return v == 1; }); };
   if (!options.winograd || plan.kernel->lhs != AJOUR_F32 || in.size() != 4 || filter.getDimSize(1) != 3 ||
-      filter.getDimSize(2) != 3 || !areOnes(conv.getStrides()) || !areOnes(conv.getDilations()))
+      filter.getDimSize(2) != 3 || !areOnes(conv.getStrides()) || !areOnes(conv.getDilations()) ||
+      !isa<BlockArgument>(plan.lhs))
     return std::nullopt;
   const ajour_kernel_row *input = ajour_find_kernel(AJOUR_KERNEL_winograd_input_f32, level);
   const ajour_kernel_row *output = ajour_find_kernel(AJOUR_KERNEL_winograd_output_f32, level);
