@@ -448,6 +448,12 @@ AffineExpr countMacs(func::FuncOp callee) {
       nn::Dims lhs = nn::getDims(matmul.getLhs());
       AffineExpr depth = matmul.getTransposeLhs() ? lhs[lhs.size() - 2] : lhs.back();
       total = total + nn::numElements(nn::getDims(matmul.getResult()), context) * depth;
+    } else if (isa<nn::RnnOp, nn::GruOp, nn::LstmOp>(op)) {
+      // Each row of each step meets all recurrent weights.
+      nn::Dims input = nn::getDims(op->getOperand(0));
+      total = total + input[0] * input[1] * cast<RankedTensorType>(op->getOperand(1).getType()).getNumElements();
+      if (auto lstm = dyn_cast<nn::LstmOp>(op); lstm && lstm.getProjection())
+        total = total + input[0] * input[1] * cast<RankedTensorType>(lstm.getProjection().getType()).getNumElements();
     }
   });
   return total;
@@ -467,6 +473,8 @@ unsigned macElementType(func::FuncOp callee) {
     } else if (auto conv = dyn_cast<nn::ConvTransposeOp>(op)) {
       add(conv.getInput());
       add(conv.getFilter());
+    } else if (isa<nn::RnnOp, nn::GruOp, nn::LstmOp>(op)) {
+      add(op->getOperand(1));
     } else if (auto matmul = dyn_cast<nn::MatmulOp>(op)) {
       add(matmul.getLhs());
       add(matmul.getRhs());

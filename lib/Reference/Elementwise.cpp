@@ -590,6 +590,14 @@ LogicalResult evaluate(RequantizeOp op, Evaluation &e) {
 
 LogicalResult evaluate(LookupOp op, Evaluation &e) {
   int64_t count = e.result().numElements();
+  if (e.operand(0).elementType == AJOUR_I16) {
+    const int16_t *in = e.operand(0).as<int16_t>(), *table = e.operand(1).as<int16_t>();
+    for (int64_t i = 0; i < count; ++i) {
+      int32_t position = in[i] + 32768, low = table[position / 128], slope = table[position / 128 + 1] - low;
+      e.result().as<int16_t>()[i] = static_cast<int16_t>(low + ((slope * (position % 128) + 64) >> 7));
+    }
+    return success();
+  }
   int lowest = e.operand(0).elementType == AJOUR_I8 ? -128 : 0;
   dispatchSize(e.result().elementType, [&](auto tag) {
     using T = typename decltype(tag)::type;

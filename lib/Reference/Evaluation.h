@@ -98,6 +98,9 @@ llvm::LogicalResult evaluate(nn::ReverseSequenceOp op, Evaluation &e);
 llvm::LogicalResult evaluate(nn::IotaOp op, Evaluation &e);
 llvm::LogicalResult evaluate(nn::DequantizeGroupedOp op, Evaluation &e);
 llvm::LogicalResult evaluate(nn::DequantizeCodebookOp op, Evaluation &e);
+llvm::LogicalResult evaluate(nn::RnnOp op, Evaluation &e);
+llvm::LogicalResult evaluate(nn::GruOp op, Evaluation &e);
+llvm::LogicalResult evaluate(nn::LstmOp op, Evaluation &e);
 
 } // namespace ajour::reference
 

@@ -80,6 +80,10 @@ static double stepsOf(Operation *op) {
     steps += elementsOf(operand);
   if (auto conv = dyn_cast<nn::ConvTransposeOp>(op))
     steps += elementsOf(op->getOperand(0)) * elementsOf(op->getOperand(1)); // each pixel meets each tap
+  if (isa<nn::RnnOp, nn::GruOp, nn::LstmOp>(op)) { // each row of each step meets all recurrent weights
+    auto input = cast<RankedTensorType>(op->getOperand(0).getType());
+    steps += double(input.getDimSize(0)) * double(input.getDimSize(1)) * elementsOf(op->getOperand(1));
+  }
   for (Value result : op->getResults())
     steps += elementsOf(result) * stepsPerElement(op);
   return steps;

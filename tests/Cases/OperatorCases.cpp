@@ -254,18 +254,94 @@ TEST(OperatorCases, O31_GeluByTanh) {
   expectFloats(unary(20, "Gelu", x, {text("approximate", "tanh")}), {4}, {1.9545977f, -.0454023f, .3457140f, 0}, 1e-6f);
 }
 
-TEST(OperatorCases, O32_GruIsRefused) {
-  ModelBuilder m(14);
-  m.input("x", {5, 3, 4}).initializer("w", ramp({1, 6, 4})).initializer("r", ramp({1, 6, 2}));
-  m.node("GRU", {"x", "w", "r"}, {"y"}, {integer("hidden_size", 2), integer("linear_before_reset", 1)}).output("y");
-  expectError(run(m, {}), {"(GRU, #0)", "GRU", "not"});
+/// Values between -1/2 and 1/2 in no order.
+HostTensor scattered(Shape shape) {
+  HostTensor tensor = ramp(std::move(shape));
+  for (int64_t i = 0; i < tensor.numElements(); ++i)
+    tensor.as<float>()[i] = float(i * 7919 % 127) / 127 - .5f;
+  return tensor;
 }
 
-TEST(OperatorCases, O34_LstmIsRefused) {
+Floats valuesOf(const HostTensor &tensor) { return Floats(tensor.as<float>(), tensor.as<float>() + tensor.numElements()); }
+
+TEST(OperatorCases, O32_GruRowsAreIndependentWithoutABias) {
+  HostTensor x = scattered({5, 3, 4}), w = scattered({1, 6, 4}), r = scattered({1, 6, 2});
+  auto gru = [&](const HostTensor &input, bool bias) {
+    ModelBuilder m(14);
+    m.input("x", dims(input)).initializer("w", w).initializer("r", r);
+    std::vector<std::string> operands{"x", "w", "r"};
+    if (bias) {
+      m.initializer("b", floats({1, 12}, Floats(12, 0)));
+      operands.push_back("b");
+    }
+    m.node("GRU", operands, {"y", "h"}, {integer("hidden_size", 2), integer("linear_before_reset", 1)}).output("y").output("h");
+    return run(m, {input});
+  };
+  Outcome all = gru(x, false);
+  ASSERT_TRUE(all.error.empty()) << all.error;
+  EXPECT_EQ(all.outputs[0].shape, (Shape{5, 1, 3, 2}));
+  EXPECT_EQ(all.outputs[1].shape, (Shape{1, 3, 2}));
+  expectFloats(gru(x, true), {5, 1, 3, 2}, valuesOf(all.outputs[0]), 1e-6f);
+  for (int64_t row = 0; row < 3; ++row) {
+    HostTensor own = floats({5, 1, 4}, Floats(20));
+    Floats expected;
+    for (int64_t t = 0; t < 5; ++t) {
+      std::copy_n(x.as<float>() + (t * 3 + row) * 4, 4, own.as<float>() + t * 4);
+      expected.insert(expected.end(), {all.outputs[0].as<float>()[(t * 3 + row) * 2], all.outputs[0].as<float>()[(t * 3 + row) * 2 + 1]});
+    }
+    expectFloats(gru(own, false), {5, 1, 1, 2}, expected, 1e-6f);
+  }
+}
+
+TEST(OperatorCases, O34_LstmOfManyStepsStaysInTheOrderOfTime) {
+  HostTensor x = scattered({7, 48, 224}), turned = x, w = scattered({1, 8, 224}), r = scattered({1, 8, 2});
+  for (int64_t t = 0; t < 7; ++t)
+    std::copy_n(x.as<float>() + t * 48 * 224, 48 * 224, turned.as<float>() + (6 - t) * 48 * 224);
+  auto lstm = [&](const HostTensor &input, const char *direction, std::vector<std::string> operands) {
+    ModelBuilder m(14);
+    m.input("x", {7, 48, 224}).initializer("w", w).initializer("r", r).initializer("zero", floats({1, 48, 2}, Floats(96, 0)));
+    m.node("LSTM", operands, {"y"}, {integer("hidden_size", 2), text("direction", direction)}).output("y");
+    return run(m, {input});
+  };
+  Outcome forward = lstm(x, "forward", {"x", "w", "r"}), backward = lstm(turned, "reverse", {"x", "w", "r"});
+  ASSERT_TRUE(forward.error.empty()) << forward.error;
+  ASSERT_TRUE(backward.error.empty()) << backward.error;
+  Floats y = valuesOf(forward.outputs[0]), expected(y.size());
+  for (int64_t t = 0; t < 7; ++t)
+    std::copy_n(y.data() + t * 96, 96, expected.data() + (6 - t) * 96);
+  expectFloats(backward, {7, 1, 48, 2}, expected, 1e-5f);
+  // Optional operands may be blank, and zeros are what absent states are.
+  expectFloats(lstm(x, "forward", {"x", "w", "r", "", "", "zero", "zero"}), {7, 1, 48, 2}, y, 1e-6f);
+  // The first step, from zeros: sigmoid(o) tanh(sigmoid(i) tanh(c)) in the gates' order i, o, f, c.
+  auto gate = [&](int64_t n) {
+    double sum = 0;
+    for (int64_t k = 0; k < 224; ++k)
+      sum += double(x.as<float>()[k]) * w.as<float>()[n * 224 + k];
+    return sum;
+  };
+  auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
+  for (int64_t u = 0; u < 2; ++u)
+    EXPECT_NEAR(y[u], sigmoid(gate(2 + u)) * std::tanh(sigmoid(gate(u)) * std::tanh(gate(6 + u))), 1e-5);
+}
+
+TEST(OperatorCases, P12_LstmThenFullyConnected) {
+  HostTensor x = scattered({4, 2, 3}), w = scattered({1, 20, 3}), r = scattered({1, 20, 5}), f = scattered({5, 3});
   ModelBuilder m(14);
-  m.input("x", {7, 48, 224}).initializer("w", ramp({1, 8, 224})).initializer("r", ramp({1, 8, 2}));
-  m.node("LSTM", {"x", "w", "r"}, {"y"}, {integer("hidden_size", 2), text("direction", "reverse")}).output("y");
-  expectError(run(m, {}), {"(LSTM, #0)", "LSTM", "not"});
+  m.input("x", {4, 2, 3}).initializer("w", w).initializer("r", r).initializer("f", f).initializer("axes", int64s({1}, {1}));
+  m.node("LSTM", {"x", "w", "r"}, {"y"}, {integer("hidden_size", 5)}).node("Squeeze", {"y", "axes"}, {"s"});
+  m.node("MatMul", {"s", "f"}, {"z"}).output("z").output("s");
+  Outcome outcome = run(m, {x});
+  ASSERT_TRUE(outcome.error.empty()) << outcome.error;
+  Floats s = valuesOf(outcome.outputs[1]), expected;
+  for (int64_t row = 0; row < 8; ++row)
+    for (int64_t n = 0; n < 3; ++n) {
+      double sum = 0;
+      for (int64_t k = 0; k < 5; ++k)
+        sum += double(s[row * 5 + k]) * f.as<float>()[k * 3 + n];
+      expected.push_back(float(sum));
+    }
+  outcome.outputs.resize(1);
+  expectFloats(outcome, {4, 2, 3}, expected, 1e-5f);
 }
 
 TEST(OperatorCases, O36_SubtractionIsNotAssociative) {

@@ -12,7 +12,8 @@ module attributes {nn.symbols = [#nn.symbol<"batch", 1, 16>]} {
   func.func private @callee(%x: tensor<2xf32>) -> tensor<2xf32> {
     return %x : tensor<2xf32>
   }
-  func.func @main(%x: tensor<2xf32>, %i: tensor<2xi64>, %q: tensor<2xi8>, %b: tensor<2xi1>, %m: tensor<2x2xf32>,
+  func.func @main(%x: tensor<2xf32>, %i: tensor<2xi64>, %q: tensor<2xi8>, %b: tensor<2xi1>, %s: tensor<3x2x2xf32>, %s6: tensor<3x2x6xf32>, %m6: tensor<6x2xf32>, %s8: tensor<3x2x8xf32>,
+                    %m8: tensor<8x2xf32>, %m: tensor<2x2xf32>,
                   %image: tensor<1x4x4x2xf32>, %dynamic: tensor<?x2xf32, #nn.dims<()[s0] -> (s0, 2)>>) {
     %c = nn.constant {value = dense<[1, 2]> : tensor<2xi8>} : tensor<2xi8>
     %unary = nn.unary <elu> %x {alpha = 1.0 : f32} : (tensor<2xf32>) -> tensor<2xf32>
@@ -73,6 +74,16 @@ module attributes {nn.symbols = [#nn.symbol<"batch", 1, 16>]} {
     %scatternd = nn.scatter_nd %m, %i, %nd : (tensor<2x2xf32>, tensor<2xi64>, tensor<f32>) -> tensor<2x2xf32>
     %reverse = nn.reverse_sequence %m, %i {batch_axis = 0 : i64, time_axis = 1 : i64} : (tensor<2x2xf32>, tensor<2xi64>)
       -> tensor<2x2xf32>
+    %seq, %state = nn.rnn %s, %m initial %m lengths %i {activations = [#nn.cell_activation<tanh>], clip = 2.0 : f32, reverse}
+      : (tensor<3x2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>, tensor<2xi64>) -> (tensor<3x2x2xf32>, tensor<2x2xf32>)
+    %gru:2 = nn.gru %s6, %m6 candidate_bias %x
+      {activations = [#nn.cell_activation<sigmoid>, #nn.cell_activation<tanh>], linear_before_reset}
+      : (tensor<3x2x6xf32>, tensor<6x2xf32>, tensor<2xf32>) -> (tensor<3x2x2xf32>, tensor<2x2xf32>)
+    %lstm:3 = nn.lstm %s8, %m8 projection %m projection_bias %x initial %m initial_cell %m
+      {activations = [#nn.cell_activation<sigmoid>, #nn.cell_activation<tanh>, #nn.cell_activation<relu>],
+       alphas = array<f32: 0.0, 0.0, 1.0>, input_forget, cell_clip = 3.0 : f32}
+      : (tensor<3x2x8xf32>, tensor<8x2xf32>, tensor<2x2xf32>, tensor<2xf32>, tensor<2x2xf32>, tensor<2x2xf32>)
+      -> (tensor<3x2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>)
     %dispatch = exec.dispatch "copy" @callee(%x) : (tensor<2xf32>) -> tensor<2xf32>
     %alias = exec.alias %x : tensor<2xf32> to tensor<1x2xf32>
     return

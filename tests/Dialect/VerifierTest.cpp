@@ -158,8 +158,10 @@ INSTANTIATE_TEST_SUITE_P(
                   "%0 = nn.requantize %a {multipliers = array<i32: 1>, shifts = array<i32: 0>, divisor = 2.0 : f32, "
                   "qmin = 0 : i32, qmax = 1 : i32} : (tensor<2xi32>) -> tensor<2xi8>",
                   "C5: a divisor goes with scales"},
-        Violation{"lookup_C1", "%a: tensor<2xi16>, %t: tensor<256xi16>",
-                  "%0 = nn.lookup %a, %t : (tensor<2xi16>, tensor<256xi16>) -> tensor<2xi16>", "C1:"},
+        Violation{"lookup_C1", "%a: tensor<2xui16>, %t: tensor<256xui16>",
+                  "%0 = nn.lookup %a, %t : (tensor<2xui16>, tensor<256xui16>) -> tensor<2xui16>", "C1:"},
+        Violation{"lookup_C2_i16", "%a: tensor<2xi16>, %t: tensor<256xi16>",
+                  "%0 = nn.lookup %a, %t : (tensor<2xi16>, tensor<256xi16>) -> tensor<2xi16>", "C2:"},
         Violation{"lookup_C2", "%a: tensor<2xi8>, %t: tensor<255xi8>",
                   "%0 = nn.lookup %a, %t : (tensor<2xi8>, tensor<255xi8>) -> tensor<2xi8>", "C2:"},
         Violation{"lookup_C3", "%a: tensor<2xi8>, %t: tensor<256xi8>",
@@ -388,6 +390,73 @@ INSTANTIATE_TEST_SUITE_P(
                   "tensor<3xi64>) -> tensor<2x2xf32>",
                   "C2:"},
         Violation{"iota_C1", "", "%0 = nn.iota {axis = 1 : i64} : () -> tensor<2xi32>", "C1:"}),
+    nameOf);
+
+// What follows the operands' names: one activation for nn.rnn, two for nn.gru, three for nn.lstm.
+#define CELL(n) "activations = [" CELL_##n "]"
+#define CELL_1 "#nn.cell_activation<tanh>"
+#define CELL_2 CELL_1 ", " CELL_1
+#define CELL_3 CELL_2 ", " CELL_1
+
+INSTANTIATE_TEST_SUITE_P(
+    Recurrent, Verifier,
+    testing::Values(
+        Violation{"rnn_C1", "%x: tensor<3x2x4xf32>, %r: tensor<4x5xf32>",
+                  "%0, %1 = nn.rnn %x, %r {" CELL(1) "} : (tensor<3x2x4xf32>, tensor<4x5xf32>) -> "
+                  "(tensor<3x2x5xf32>, tensor<2x4xf32>)",
+                  "C1: recurrent must be"},
+        Violation{"rnn_C2", "%x: tensor<3x2x4xf32>, %r: tensor<4x4xf16>",
+                  "%0, %1 = nn.rnn %x, %r {" CELL(1) "} : (tensor<3x2x4xf32>, tensor<4x4xf16>) -> "
+                  "(tensor<3x2x4xf32>, tensor<2x4xf32>)",
+                  "C2: element types differ: f32, f16"},
+        Violation{"rnn_C3", "%x: tensor<3x2x4xf32>, %r: tensor<4x4xf32>",
+                  "%0, %1 = nn.rnn %x, %r {" CELL(2) "} : (tensor<3x2x4xf32>, tensor<4x4xf32>) -> "
+                  "(tensor<3x2x4xf32>, tensor<2x4xf32>)",
+                  "C3: 1 activations"},
+        Violation{"rnn_C4", "%x: tensor<3x2x4xf32>, %r: tensor<4x4xf32>, %l: tensor<3xi32>",
+                  "%0, %1 = nn.rnn %x, %r lengths %l {" CELL(1) "} : (tensor<3x2x4xf32>, tensor<4x4xf32>, "
+                  "tensor<3xi32>) -> (tensor<3x2x4xf32>, tensor<2x4xf32>)",
+                  "C4: lengths"},
+        Violation{"gru_C1", "%x: tensor<3x2x4xf32>, %r: tensor<4x4xf32>",
+                  "%0, %1 = nn.gru %x, %r {" CELL(2) "} : (tensor<3x2x4xf32>, tensor<4x4xf32>) -> "
+                  "(tensor<3x2x4xf32>, tensor<2x4xf32>)",
+                  "C1: an input [T, B, 3 H]"},
+        Violation{"gru_C1_candidate_bias", "%x: tensor<3x2x6xf32>, %r: tensor<6x2xf32>, %b: tensor<6xf32>",
+                  "%0, %1 = nn.gru %x, %r candidate_bias %b {" CELL(2) "} : (tensor<3x2x6xf32>, tensor<6x2xf32>, "
+                  "tensor<6xf32>) -> (tensor<3x2x2xf32>, tensor<2x2xf32>)",
+                  "C1: candidate_bias must be"},
+        Violation{"gru_C2", "%x: tensor<3x2x6xf32>, %r: tensor<6x2xf64>",
+                  "%0, %1 = nn.gru %x, %r {" CELL(2) "} : (tensor<3x2x6xf32>, tensor<6x2xf64>) -> "
+                  "(tensor<3x2x2xf32>, tensor<2x2xf32>)",
+                  "C2:"},
+        Violation{"gru_C3", "%x: tensor<3x2x6xf32>, %r: tensor<6x2xf32>",
+                  "%0, %1 = nn.gru %x, %r {" CELL(2) ", alphas = array<f32: 1.0>} : (tensor<3x2x6xf32>, "
+                  "tensor<6x2xf32>) -> (tensor<3x2x2xf32>, tensor<2x2xf32>)",
+                  "C3: 2 activations with none or as many alphas"},
+        Violation{"gru_C4", "%x: tensor<3x2x6xf32>, %r: tensor<6x2xf32>, %l: tensor<2x1xi32>",
+                  "%0, %1 = nn.gru %x, %r lengths %l {" CELL(2) "} : (tensor<3x2x6xf32>, tensor<6x2xf32>, "
+                  "tensor<2x1xi32>) -> (tensor<3x2x2xf32>, tensor<2x2xf32>)",
+                  "C4:"},
+        Violation{"lstm_C1", "%x: tensor<3x2x8xf32>, %r: tensor<8x3xf32>",
+                  "%0, %1, %2 = nn.lstm %x, %r {" CELL(3) "} : (tensor<3x2x8xf32>, tensor<8x3xf32>) -> "
+                  "(tensor<3x2x3xf32>, tensor<2x3xf32>, tensor<2x2xf32>)",
+                  "C1: recurrent must be"},
+        Violation{"lstm_C1_initial_cell", "%x: tensor<3x2x8xf32>, %r: tensor<8x2xf32>, %c: tensor<1x2xf32>",
+                  "%0, %1, %2 = nn.lstm %x, %r initial_cell %c {" CELL(3) "} : (tensor<3x2x8xf32>, tensor<8x2xf32>, "
+                  "tensor<1x2xf32>) -> (tensor<3x2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>)",
+                  "C1: initial_cell must be"},
+        Violation{"lstm_C2", "%x: tensor<3x2x8xf32>, %r: tensor<8x2xf16>",
+                  "%0, %1, %2 = nn.lstm %x, %r {" CELL(3) "} : (tensor<3x2x8xf32>, tensor<8x2xf16>) -> "
+                  "(tensor<3x2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>)",
+                  "C2:"},
+        Violation{"lstm_C3", "%x: tensor<3x2x8xf32>, %r: tensor<8x2xf32>",
+                  "%0, %1, %2 = nn.lstm %x, %r {" CELL(1) "} : (tensor<3x2x8xf32>, tensor<8x2xf32>) -> "
+                  "(tensor<3x2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>)",
+                  "C3:"},
+        Violation{"lstm_C4", "%x: tensor<3x2x8xf32>, %r: tensor<8x2xf32>, %l: tensor<1xi64>",
+                  "%0, %1, %2 = nn.lstm %x, %r lengths %l {" CELL(3) "} : (tensor<3x2x8xf32>, tensor<8x2xf32>, "
+                  "tensor<1xi64>) -> (tensor<3x2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>)",
+                  "C4:"}),
     nameOf);
 
 INSTANTIATE_TEST_SUITE_P(

@@ -341,14 +341,6 @@ void expectRefusal(const std::string &path, const std::function<bool(const onnx:
   EXPECT_EQ(errors, expected.size()) << result.text;
 }
 
-class Recurrent : public testing::TestWithParam<const char *> {};
-TEST_P(Recurrent, EveryLayerIsNamed) {
-  AJOUR_MODEL_FILE(path, GetParam());
-  expectRefusal(path, [](const onnx::NodeProto &node) { return node.op_type() == "GRU" || node.op_type() == "LSTM"; });
-}
-INSTANTIATE_TEST_SUITE_P(Refusal, Recurrent,
-                         testing::Values("gtcrn/gtcrn_simple.onnx", "gtcrn/gtcrn.onnx", "dtln/model_1.onnx"));
-
 TEST(Refusal, ForeignDomains) {
   AJOUR_MODEL_FILE(path, "ort_examples/pytorch_superresolution_with_pre_post_processing_op18.onnx");
   expectRefusal(path, [](const onnx::NodeProto &node) { return !node.domain().empty(); });

@@ -64,6 +64,10 @@ std::unique_ptr<mlir::Pass> createChannelMajorPass(std::function<bool(nn::ConvOp
 /// `nn-matmul-shape`: batch dimensions that only the left operand has become rows. Exact.
 std::unique_ptr<mlir::Pass> createMatmulShapePass();
 
+/// `nn-recurrent`: a recurrence of one time step becomes matrix products and element-wise operations, which then take
+/// part in everything else. Floating point results change by rounding only.
+std::unique_ptr<mlir::Pass> createRecurrentPass();
+
 struct SimplifyOptions {
   /// Run only this many of simplifyStages(), to find the one that changes a result; -1: all.
   int stages = -1;

@@ -633,6 +633,17 @@ Value Emitter::computeRequantize(nn::RequantizeOp op, ArrayRef<Value> index) {
 // Operations
 //===----------------------------------------------------------------------===//
 
+/// A 16-bit value between the two entries of the table beside it.
+Value Emitter::interpolate(nn::LookupOp op, ArrayRef<Value> index) {
+  Type i16 = b.getIntegerType(16), i32Type = b.getI32Type();
+  Value position = add(convert(element(op.getInput(), index), i16, i32Type), i32(32768));
+  Value entry = convert(div(position, i32(128)), i32Type, b.getI64Type());
+  Value low = convert(element(op.getTable(), {entry}), i16, i32Type);
+  Value high = convert(element(op.getTable(), {add(entry, i64(1))}), i16, i32Type);
+  Value rise = add(mul(sub(high, low), rem(position, i32(128))), i32(64));
+  return convert(add(low, b.createOrFold<arith::ShRSIOp>(loc, rise, i32(7))), i32Type, i16);
+}
+
 Value Emitter::computeElementwise(Operation *op, ArrayRef<Value> index) {
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case([&](nn::ConstantOp constantOp) -> Value {
@@ -690,6 +701,8 @@ Value Emitter::computeElementwise(Operation *op, ArrayRef<Value> index) {
       .Case([&](nn::RequantizeOp requantizeOp) { return computeRequantize(requantizeOp, index); })
       .Case([&](nn::LookupOp lookupOp) {
         Type type = elementType(lookupOp.getInput());
+        if (type.isInteger(16))
+          return interpolate(lookupOp, index);
         Value x = convert(element(lookupOp.getInput(), index), type, b.getI64Type());
         if (!nn::isUnsigned(type))
           x = add(x, i64(128));

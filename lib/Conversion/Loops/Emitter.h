@@ -160,6 +160,7 @@ private:
   mlir::Value computeGrouped(nn::DequantizeGroupedOp op, llvm::ArrayRef<mlir::Value> index);
   mlir::Value computeCodebook(nn::DequantizeCodebookOp op, llvm::ArrayRef<mlir::Value> index);
   mlir::Value groupParameter(mlir::Value parameters, llvm::ArrayRef<mlir::Value> index, int64_t axis, int64_t group);
+  mlir::Value interpolate(nn::LookupOp op, llvm::ArrayRef<mlir::Value> index);
   mlir::Value resizeCoordinate(nn::ResizeOp op, unsigned dim, mlir::Value index);
   mlir::Value floatUnary(nn::UnaryKind kind, mlir::Value x, float alpha, float beta);
   mlir::Value broadcastElement(mlir::Value operand, llvm::ArrayRef<mlir::Value> index);

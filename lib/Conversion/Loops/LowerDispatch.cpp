@@ -95,8 +95,15 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
   } else if (auto matmul = dyn_cast_or_null<nn::MatmulOp>(root)) {
     gemm = planMatmul(matmul);
   }
-  lowered.kernel = gemm ? gemm->kernel->symbol : depthwise ? depthwise->kernel->symbol : "";
-  lowered.kernelLevel = gemm ? gemm->kernel->level : depthwise ? depthwise->kernel->level : 0;
+  RecurrentPlan recurrent{};
+  if (isa_and_nonnull<nn::RnnOp, nn::GruOp, nn::LstmOp>(root))
+    recurrent = planRecurrent(root);
+  const ajour_kernel_row *kernel = gemm                           ? gemm->kernel
+                                   : depthwise                    ? depthwise->kernel
+                                   : recurrent.recurrentPack >= 0 ? recurrent.kernel
+                                                                  : nullptr;
+  lowered.kernel = kernel ? kernel->symbol : "";
+  lowered.kernelLevel = kernel ? kernel->level : 0;
   llvm::SmallDenseSet<unsigned> packedArguments;
   for (const PackSpec &pack : lowered.packs) {
     packedArguments.insert(pack.weights);
@@ -162,6 +169,7 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
         .Case([&](nn::CumsumOp op) { lowerCumsum(op); })
         .Case([&](nn::TopKOp op) { lowerTopK(op); })
         .Case<nn::ScatterElementsOp, nn::ScatterNDOp>([&](Operation *op) { lowerScatter(op); })
+        .Case<nn::RnnOp, nn::GruOp, nn::LstmOp>([&](Operation *op) { lowerRecurrent(op, recurrent); })
         .Default([&](Operation *op) {
           bindContraction(op);
           reorders.clear(); // its loops are the result's

@@ -82,6 +82,12 @@ struct DepthwisePlan {
   int biasPack = -1;
 };
 
+/// Which products of a recurrence are a micro-kernel's; a pack of -1: scalar code.
+struct RecurrentPlan {
+  const ajour_kernel_row *kernel;
+  int recurrentPack = -1, projectionPack = -1;
+};
+
 /// Writes one dispatch. The callee is a clone that may be changed.
 class DispatchLowering {
 public:
@@ -100,6 +106,7 @@ private:
   bool planLhs(GemmPlan &plan, mlir::Value lhs);
   bool planZeroPoints(GemmPlan &plan, mlir::Value lhs, mlir::Value rhs, mlir::Value bias, int32_t lhsZeroPoint,
                       llvm::ArrayRef<int32_t> rhsZeroPoints, PackSpec weights);
+  RecurrentPlan planRecurrent(mlir::Operation *op);
   std::optional<unsigned> constantArgument(mlir::Value value);
   unsigned addPack(PackSpec spec);
 
@@ -118,6 +125,8 @@ private:
   void lowerScatter(mlir::Operation *op);
   void lowerGemm(const GemmPlan &plan);
   void lowerDepthwise(const DepthwisePlan &plan);
+  void lowerRecurrent(mlir::Operation *op, const RecurrentPlan &plan);
+  class RecurrentCell;
 
   // Roots as the element of a value, with the reduction inside (the general form).
   void bindContraction(mlir::Operation *root);

@@ -19,6 +19,7 @@ struct Stage {
 /// last, when it is known what remains, and followed by folding of what they turned around.
 const std::vector<Stage> &stages() {
   static const std::vector<Stage> all = {
+      {"nn-recurrent", [] { return createRecurrentPass(); }},
       {"nn-fold", [] { return createFoldPass(); }},
       {"nn-integer", [] { return createIntegerPass(); }},
       {"nn-fold-weights", [] { return createFoldPass({/*foldDequantize=*/true}); }},

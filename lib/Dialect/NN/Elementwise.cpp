@@ -256,10 +256,13 @@ LogicalResult RequantizeOp::verify() {
 }
 
 LogicalResult LookupOp::verify() {
-  if (cast<IntegerType>(tensor(getInput()).getElementType()).getWidth() != 8)
-    return emitOpError() << "C1: an 8-bit operand is needed, found " << toString(tensor(getInput()));
+  Type element = tensor(getInput()).getElementType();
+  bool interpolates = element.isSignlessInteger(16);
+  if (!interpolates && cast<IntegerType>(element).getWidth() != 8)
+    return emitOpError() << "C1: an 8-bit or i16 operand is needed, found " << toString(tensor(getInput()));
   RankedTensorType table = tensor(getTable());
-  if (table.getShape() != ArrayRef<int64_t>{256} || table.getElementType() != tensor(getResult()).getElementType())
+  if (table.getShape() != ArrayRef<int64_t>{interpolates ? 513 : 256} ||
+      table.getElementType() != tensor(getResult()).getElementType() || (interpolates && table.getElementType() != element))
     return emitOpError() << "C2: the table has type " << toString(table);
   return checkSameShape(*this, "C3");
 }

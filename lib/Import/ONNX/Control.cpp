@@ -66,7 +66,6 @@ constexpr const char *strings = "strings are not supported; do this before the m
 constexpr const char *training = "training is not supported; export for inference";
 constexpr const char *dataSized = "the size of its result depends on data; do this after the model runs";
 constexpr const char *random = "its result is random; give the values as an input";
-constexpr const char *recurrent = "recurrent layers are not supported yet; unroll them into MatMul, Sigmoid and Tanh";
 
 constexpr OpRow rows[] = {
     {"", "Constant", constant},
@@ -103,9 +102,6 @@ constexpr OpRow rows[] = {
     {"", "RandomUniformLike", nullptr, random},
     {"", "Bernoulli", nullptr, random},
     {"", "Multinomial", nullptr, random},
-    {"", "RNN", nullptr, recurrent},
-    {"", "LSTM", nullptr, recurrent},
-    {"", "GRU", nullptr, recurrent},
     {"", "RoiAlign", nullptr, "the nearest supported form is GridSample"},
     {"", "MaxRoiPool", nullptr, "the nearest supported form is GridSample"},
     {"", "Det", nullptr, "determinants are not supported"},

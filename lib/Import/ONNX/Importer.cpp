@@ -23,7 +23,7 @@ const OpRow *findRow(StringRef domain, StringRef name) {
   static const llvm::StringMap<OpRow> table = [] {
     llvm::StringMap<OpRow> rows;
     for (ArrayRef<OpRow> part : {elementwiseRows(), linearRows(), convRows(), normRows(), shapeRows(), indexingRows(),
-                                 resampleRows(), quantizationRows(), controlRows()})
+                                 resampleRows(), quantizationRows(), recurrentRows(), controlRows()})
       for (const OpRow &row : part)
         rows[std::string(row.domain) + ":" + row.name] = row;
     return rows;

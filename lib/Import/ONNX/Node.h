@@ -221,6 +221,7 @@ ArrayRef<OpRow> shapeRows();
 ArrayRef<OpRow> indexingRows();
 ArrayRef<OpRow> resampleRows();
 ArrayRef<OpRow> quantizationRows();
+ArrayRef<OpRow> recurrentRows();
 ArrayRef<OpRow> controlRows();
 
 /// Shape arithmetic: when the node computes with symbolic dimensions, sets its result's expressions.

@@ -216,7 +216,35 @@ TEST(Errors, Attributes) {
   expectError(oneNode("Constant", 0), {"holds no dense tensor"});
   expectError(oneNode("ConstantOfShape", 1), {"--bind x0=FILE"});
   expectError(oneNode("Dropout", 1, {{"is_test", int64_t(0)}}, 6), {"'is_test' is 0"});
-  expectError(oneNode("LSTM", 1), {"recurrent layers are not supported yet"});
+}
+
+/// A GRU of 2 units on sequences of 3 values, with weights of these shapes.
+static ModelBuilder gruModel(Shape w, Shape r, std::vector<Attr> attrs, Shape bias = {1, 12}, Shape lengths = {2}) {
+  ModelBuilder m(14);
+  m.input("x", {5, 2, 3}).initializer("w", ramp(w)).initializer("r", ramp(r)).initializer("b", ramp(bias));
+  m.input("n", {lengths.begin(), lengths.end()}, ::onnx::TensorProto::INT32);
+  m.node("GRU", {"x", "w", "r", "b", "n"}, {"y"}, attrs).output("y");
+  return m;
+}
+
+TEST(Errors, Recurrent) {
+  expectError(oneNode("LSTM", 1), {"needs input 2, which is missing"});
+  expectError(importOnly(gruModel({1, 6, 3}, {1, 6, 2}, {{"hidden_size", int64_t(3)}})), {"'hidden_size' is 3", "'r'"});
+  expectError(importOnly(gruModel({1, 6, 4}, {1, 6, 2}, {})), {"'w'", "expected [1, 6, 3]"});
+  expectError(importOnly(gruModel({1, 6, 3}, {6, 2}, {})), {"expected a sequence of rank 3 and recurrent weights"});
+  expectError(importOnly(gruModel({1, 6, 3}, {1, 6, 2}, {}, {1, 6})), {"'b'", "expected [1, 12]"});
+  expectError(importOnly(gruModel({1, 6, 3}, {1, 6, 2}, {}, {1, 12}, {3})), {"'n'", "one length for each"});
+  expectError(importOnly(gruModel({1, 6, 3}, {1, 6, 2}, {{"direction", std::string("up")}})),
+              {"'direction' is 'up'", "bidirectional"});
+  expectError(importOnly(gruModel({1, 6, 3}, {1, 6, 2}, {{"activations", std::string("Tanh")}})), {"no list of names"});
+  ModelBuilder named = gruModel({1, 6, 3}, {1, 6, 2}, {});
+  ::onnx::AttributeProto *names = named.lastNode().add_attribute();
+  names->set_name("activations");
+  names->set_type(::onnx::AttributeProto::STRINGS);
+  names->add_strings("Sigmoid");
+  expectError(importOnly(named), {"'activations' has 1 names, expected 2"});
+  names->add_strings("Sine");
+  expectError(importOnly(named), {"names 'Sine', expected Sigmoid, Tanh"});
 }
 
 TEST(Errors, Operands) {

@@ -139,6 +139,15 @@ def NN_SamplePadding : NN_Enum<"SamplePadding", "what a sample outside the image
 ]>;
 def NN_SamplePaddingAttr : NN_EnumAttr<NN_SamplePadding, "sample_padding">;
 
+def NN_CellActivation : NN_Enum<"CellActivation", "function inside a recurrent cell", [
+  I32EnumAttrCase<"sigmoid", 0>, I32EnumAttrCase<"tanh", 1>, I32EnumAttrCase<"relu", 2>, I32EnumAttrCase<"affine", 3>,
+  I32EnumAttrCase<"leaky_relu", 4>, I32EnumAttrCase<"thresholded_relu", 5>, I32EnumAttrCase<"scaled_tanh", 6>,
+  I32EnumAttrCase<"hard_sigmoid", 7>, I32EnumAttrCase<"elu", 8>, I32EnumAttrCase<"softsign", 9>,
+  I32EnumAttrCase<"softplus", 10>, I32EnumAttrCase<"relu6", 11>,
+]>;
+def NN_CellActivationAttr : NN_EnumAttr<NN_CellActivation, "cell_activation">;
+def NN_CellActivations : TypedArrayAttrBase<NN_CellActivationAttr, "activations of a cell">;
+
 def NN_Float : AnyTypeOf<[F32, F16, BF16, F64]>;
 def NN_Int : AnyTypeOf<[I8, I16, I32, I64, UI8, UI16, UI32, UI64]>;
 def NN_Element : AnyTypeOf<[NN_Float, NN_Int, I1]>;

@@ -133,8 +133,13 @@ def NN_RequantizeOp : NN_Op<"requantize"> {
 }
 
 def NN_LookupOp : NN_Op<"lookup"> {
-  let summary = "table[x - lowest(x's type)] for an 8-bit operand";
-  let description = [{C1: i8 or ui8 operand. C2: the table has shape [256] and the result's element type. C3: equal shapes.}];
+  let summary = "table[x - lowest(x's type)] for an 8-bit operand; between two entries for a 16-bit one";
+  let description = [{
+    An i16 operand is read between entries 128 apart: with i = (x + 32768) / 128 (floored) and f the remainder,
+    table[i] + (((table[i + 1] - table[i]) f + 64) >> 7) in i32, whose lower 16 bits are the result.
+    C1: i8, ui8 or i16 operand. C2: the table has shape [256] and the result's element type; for i16 [513] and i16.
+    C3: equal shapes.
+  }];
   let arguments = (ins NN_IntTensor:$input, NN_Tensor:$table);
   let results = (outs NN_Tensor:$result);
   let hasVerifier = 1;

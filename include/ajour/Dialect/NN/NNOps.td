@@ -8,4 +8,5 @@ include "ajour/Dialect/NN/NNConv.td"
 include "ajour/Dialect/NN/NNNorm.td"
 include "ajour/Dialect/NN/NNShape.td"
 include "ajour/Dialect/NN/NNWeights.td"
+include "ajour/Dialect/NN/NNRecurrent.td"
 #endif
