@@ -122,6 +122,7 @@ typedef struct ajour_model_info {
   uint32_t symbol_count;
   uint32_t dispatch_count;
   int mapped;                /* 1: weights are mapped from the file, 0: they are in memory */
+  uint32_t state_count;      /* values that a session keeps between runs */
 } ajour_model_info;
 
 AJOUR_API ajour_status_code ajour_model_get_info(const ajour_model *model, ajour_model_info *info);
@@ -149,6 +150,12 @@ AJOUR_API ajour_status_code ajour_model_output(const ajour_model *model, uint32_
 /* Index of the input or output of that name, or -1. */
 AJOUR_API int ajour_model_find_input(const ajour_model *model, const char *name);
 AJOUR_API int ajour_model_find_output(const ajour_model *model, const char *name);
+
+/* A value that a session keeps between runs: each run reads what the one before it wrote. Its dimensions are
+ * static. Errors: INVALID_ARGUMENT (no such index). */
+AJOUR_API ajour_status_code ajour_model_state(const ajour_model *model, uint32_t index, ajour_tensor_info *info);
+/* Bytes that ajour_session_save_state writes. */
+AJOUR_API uint64_t ajour_model_saved_state_bytes(const ajour_model *model);
 
 /* A symbolic dimension: the size of dimension `dim` of input `input`, a multiple of `multiple`. */
 typedef struct ajour_symbol_info {
@@ -200,7 +207,8 @@ typedef struct ajour_memory_info {
   uint64_t arena_bytes;   /* intermediates */
   uint64_t io_bytes;      /* inputs and outputs */
   uint64_t scratch_bytes; /* all threads together */
-  uint64_t session_bytes; /* arena + io + scratch: what a session of these options holds */
+  uint64_t session_bytes; /* arena + io + scratch + state: what a session of these options holds */
+  uint64_t state_bytes;   /* what is kept between runs */
 } ajour_memory_info;
 
 /* What a session would hold. `sizes` gives the size of each symbolic dimension (symbol_count
@@ -255,6 +263,26 @@ AJOUR_API ajour_status_code ajour_session_output(ajour_session *session, uint32_
 AJOUR_API ajour_status_code ajour_session_run(ajour_session *session);
 /* Stops the run in progress, if any, between two chunks of work. From any thread. */
 AJOUR_API void ajour_session_cancel(ajour_session *session);
+
+/* ---- State ------------------------------------------------------------------------------------ */
+
+/* A session starts with the model's initial values in its states. A run that ends with AJOUR_OK takes them on to the
+ * next; after any other the states are what they were before it, so that it may be repeated - unless the model
+ * changes some in place, as ones too large to hold twice: then ajour_session_run fails with AJOUR_STATE until they are reset or
+ * restored. All functions here are exact, and none changes anything on failure. */
+
+/* Back to the initial values. */
+AJOUR_API ajour_status_code ajour_session_reset_state(ajour_session *session);
+/* Copies all states into `memory` of at least ajour_model_saved_state_bytes bytes, to be restored in any session of this model,
+ * also compiled anew or for another CPU. Errors: INVALID_ARGUMENT (too small), STATE (see above). */
+AJOUR_API ajour_status_code ajour_session_save_state(const ajour_session *session, void *memory, size_t bytes);
+/* Errors: BAD_FILE (not saved from this model), VERSION, CHECKSUM. */
+AJOUR_API ajour_status_code ajour_session_restore_state(ajour_session *session, const void *memory, size_t bytes);
+/* A view of the value that the next run will read, valid until then. Errors: INVALID_ARGUMENT, STATE. */
+AJOUR_API ajour_status_code ajour_session_state(const ajour_session *session, uint32_t index, ajour_tensor_view *view);
+/* Gives one state a value, dense and row-major. Errors: INVALID_ARGUMENT (no such index, other size). */
+AJOUR_API ajour_status_code ajour_session_set_state(ajour_session *session, uint32_t index, const void *data,
+                                                    size_t bytes);
 
 /* What the session holds now. */
 AJOUR_API ajour_status_code ajour_session_memory(const ajour_session *session, ajour_memory_info *info);

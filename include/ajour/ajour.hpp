@@ -85,6 +85,18 @@ public:
       return Status(code);
     return view;
   }
+  /// Back to the model's initial values.
+  Status resetState() { return Status(ajour_session_reset_state(handle_)); }
+  /// All states, to be restored in any session of this model, which has `bytes` = Model::savedStateBytes().
+  Result<std::vector<uint8_t>> saveState(uint64_t bytes) const {
+    std::vector<uint8_t> saved(bytes);
+    if (ajour_status_code code = ajour_session_save_state(handle_, saved.data(), saved.size()))
+      return Status(code);
+    return saved;
+  }
+  Status restoreState(const std::vector<uint8_t> &saved) {
+    return Status(ajour_session_restore_state(handle_, saved.data(), saved.size()));
+  }
   /// The profile as text or trace (ajour_profile_format).
   std::string profile(int format = AJOUR_PROFILE_TEXT) const {
     std::string text(ajour_session_format_profile(handle_, format, nullptr, 0) + 1, '\0');
@@ -135,6 +147,8 @@ public:
     return info;
   }
   std::vector<ajour_tensor_info> inputs() const { return tensors(info().input_count, ajour_model_input); }
+  std::vector<ajour_tensor_info> states() const { return tensors(info().state_count, ajour_model_state); }
+  uint64_t savedStateBytes() const { return ajour_model_saved_state_bytes(handle_); }
   std::vector<ajour_tensor_info> outputs() const { return tensors(info().output_count, ajour_model_output); }
   Result<ajour_memory_info> memory(const ajour_session_options *options = nullptr,
                                    const int64_t *symbols = nullptr) const {

@@ -4,6 +4,7 @@
 #include "ajour/ABI/Dispatch.h"
 #include "ajour/ABI/StaticCode.h"
 #include "ajour/Dialect/NN/Shapes.h"
+#include "ajour/Dialect/NN/State.h"
 #include "ajour/Runtime/MemoryPlan.h"
 #include "ajour/Support/NodeLocation.h"
 #include "ajour/Target/CpuTarget.h"
@@ -109,21 +110,43 @@ void ArtifactBuilder::describeInterface() {
     }
   // A symbol's value is read where an input's dimension is the symbol, or a multiple of it.
   llvm::SmallDenseSet<unsigned> seen;
-  for (auto [i, type] : llvm::enumerate(main.getArgumentTypes()))
-    for (auto [d, dim] : llvm::enumerate(nn::getDims(cast<RankedTensorType>(type))))
+  std::vector<unsigned> inputs = nn::inputArguments(main), outputs = nn::outputResults(main);
+  for (auto [i, argument] : llvm::enumerate(inputs))
+    for (auto [d, dim] : llvm::enumerate(nn::getDims(cast<RankedTensorType>(main.getArgumentTypes()[argument]))))
       if (auto symbol = nn::matchSymbol(dim); symbol && seen.insert(symbol->position).second) {
         artifact::SymbolT &out = *model.symbols[symbol->position];
         out.input = i;
         out.dim = d;
         out.multiple = symbol->multiple;
       }
-  unsigned buffer = 0;
-  for (unsigned i = 0; i < main.getNumArguments(); ++i)
-    model.inputs.push_back(
-        tensor(main.getArgumentTypes()[i], main.getArgAttrDict(i), "input" + std::to_string(i), buffer++));
-  for (unsigned i = 0; i < main.getNumResults(); ++i)
-    model.outputs.push_back(
-        tensor(main.getResultTypes()[i], main.getResultAttrDict(i), "output" + std::to_string(i), buffer++));
+  // The first buffers are the arguments', then come the results'.
+  unsigned arguments = main.getNumArguments();
+  for (auto [i, argument] : llvm::enumerate(inputs))
+    model.inputs.push_back(tensor(main.getArgumentTypes()[argument], main.getArgAttrDict(argument),
+                                  "input" + std::to_string(i), argument));
+  for (auto [i, result] : llvm::enumerate(outputs))
+    model.outputs.push_back(tensor(main.getResultTypes()[result], main.getResultAttrDict(result),
+                                   "output" + std::to_string(i), arguments + result));
+  describeStates();
+}
+
+void ArtifactBuilder::describeStates() {
+  FailureOr<std::vector<nn::State>> states = nn::getStates(main);
+  assert(succeeded(states) && "writeModule has checked them");
+  for (const nn::State &state : *states) {
+    auto out = std::make_unique<artifact::StateT>();
+    auto type = cast<RankedTensorType>(main.getArgumentTypes()[state.argument]);
+    out->name = state.name.str();
+    out->element_type = nn::getElementTypeId(type.getElementType());
+    out->shape.assign(type.getShape().begin(), type.getShape().end());
+    out->buffer = state.argument;
+    out->next = main.getNumArguments() + state.result;
+    if (state.initial) {
+      out->initial_segment = constantSegment;
+      out->initial_offset = appendConstant(nn::constantBytes(state.initial));
+    }
+    model.states.push_back(std::move(out));
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -203,11 +226,16 @@ void ArtifactBuilder::addProgram(ajour_arch arch, std::vector<LevelCode> levels)
     program->buffers.push_back(std::move(buffer));
     return unsigned(program->buffers.size() - 1);
   };
-  for (BlockArgument argument : main.getArguments())
-    buffers[argument] = addBuffer(artifact::BufferKind::Input, argument.getType());
+  for (BlockArgument argument : main.getArguments()) {
+    bool isState = nn::isStateArgument(main, argument.getArgNumber());
+    buffers[argument] = addBuffer(isState ? artifact::BufferKind::State : artifact::BufferKind::Input, argument.getType());
+  }
   auto ret = cast<func::ReturnOp>(main.getBody().front().getTerminator());
-  for (Value value : ret.getOperands())
-    buffers[exec::resolveAlias(value)] = addBuffer(artifact::BufferKind::Output, value.getType());
+  for (auto [i, value] : llvm::enumerate(ret.getOperands())) {
+    bool isState = nn::isStateResult(main, i);
+    buffers[exec::resolveAlias(value)] =
+        addBuffer(isState ? artifact::BufferKind::State : artifact::BufferKind::Output, value.getType());
+  }
 
   for (LevelCode &level : levels) {
     auto executable = std::make_unique<artifact::ExecutableT>();

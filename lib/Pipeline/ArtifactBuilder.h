@@ -42,6 +42,7 @@ private:
   std::unique_ptr<artifact::TensorT> tensor(mlir::Type type, mlir::DictionaryAttr attributes, std::string fallbackName,
                                             unsigned buffer);
   void describeInterface();
+  void describeStates();
   unsigned constantBuffer(artifact::ProgramT &program, const std::string &key, llvm::function_ref<std::vector<char>()> make);
   void planBuffers(artifact::ProgramT &program);
   uint64_t appendConstant(std::vector<char> bytes);

@@ -5,6 +5,7 @@
 #include "ajour/Conversion/Simplify.h"
 #include "ajour/Dialect/Exec/Exec.h"
 #include "ajour/Dialect/NN/NN.h"
+#include "ajour/Dialect/NN/State.h"
 #include "ajour/Target/CpuTarget.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -47,6 +48,9 @@ LogicalResult simplify(ModuleOp module, int stages) {
 }
 
 LogicalResult lowerToExec(ModuleOp module, const CompileOptions &options) {
+  auto main = module.lookupSymbol<func::FuncOp>("main");
+  if (main && failed(nn::getStates(main)))
+    return failure();
   FailureOr<std::vector<EncodedWeight>> weights = encodeWeights(module);
   if (failed(weights))
     return failure();

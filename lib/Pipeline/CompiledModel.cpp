@@ -2,6 +2,8 @@
 #include "ajour/Pipeline/CompiledModel.h"
 
 #include "ajour/Dialect/NN/Shapes.h"
+#include "ajour/Dialect/NN/State.h"
+#include "ajour/Reference/Interpreter.h"
 #include "ajour/Target/CpuTarget.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -21,6 +23,35 @@ std::vector<int64_t> readSymbols(func::FuncOp main, ArrayRef<HostTensor> inputs)
   return symbols;
 }
 
+std::vector<HostTensor> withInitialStates(func::FuncOp main, ArrayRef<HostTensor> inputs) {
+  std::vector<HostTensor> arguments;
+  for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+    if (!nn::isStateArgument(main, i)) {
+      if (inputs.empty())
+        break;
+      arguments.push_back(inputs.front());
+      inputs = inputs.drop_front();
+      continue;
+    }
+    if (auto initial = main.getArgAttrOfType<ElementsAttr>(i, nn::initialAttr)) {
+      arguments.push_back(toHostTensor(initial));
+      continue;
+    }
+    auto type = cast<RankedTensorType>(main.getArgumentTypes()[i]);
+    HostTensor zeros{nn::getElementTypeId(type.getElementType()), type.getShape().vec(), {}};
+    zeros.data.resize(zeros.numElements() * nn::elementBytes(type.getElementType()));
+    arguments.push_back(std::move(zeros));
+  }
+  return arguments;
+}
+
+void carryStates(func::FuncOp main, ArrayRef<HostTensor> results, std::vector<HostTensor> &arguments) {
+  FailureOr<std::vector<nn::State>> states = nn::getStates(main);
+  if (succeeded(states))
+    for (const nn::State &state : *states)
+      arguments[state.argument] = results[state.result];
+}
+
 std::vector<std::string> runnableLevels() {
   std::vector<std::string> names;
   for (const CpuLevelInfo &info : cpuLevels())
@@ -32,6 +63,20 @@ std::vector<std::string> runnableLevels() {
 std::unique_ptr<CompiledModel> CompiledModel::make(function_ref<LogicalResult(const std::string &)> write,
                                                    ModuleOp module) {
   std::unique_ptr<CompiledModel> made(new CompiledModel);
+  auto main = module.lookupSymbol<func::FuncOp>("main");
+  FailureOr<std::vector<nn::State>> states = nn::getStates(main);
+  if (failed(states))
+    return nullptr;
+  made->arguments.resize(main.getNumArguments());
+  made->results.resize(main.getNumResults());
+  for (auto [i, state] : llvm::enumerate(*states)) {
+    made->arguments[state.argument] = {true, uint32_t(i)};
+    made->results[state.result] = {true, uint32_t(i)};
+  }
+  for (auto [i, argument] : llvm::enumerate(nn::inputArguments(main)))
+    made->arguments[argument] = {false, uint32_t(i)};
+  for (auto [i, result] : llvm::enumerate(nn::outputResults(main)))
+    made->results[result] = {false, uint32_t(i)};
   SmallString<128> directory;
   if (std::error_code error = llvm::sys::fs::createUniqueDirectory("ajour", directory)) {
     module.emitError() << "cannot make a temporary directory: " << error.message();
@@ -85,20 +130,20 @@ bool CompiledModel::run(ArrayRef<HostTensor> inputs, std::vector<HostTensor> &ou
   if (failed(ajour_session_create(model, &sessionOptions, &session)))
     return false;
   std::unique_ptr<ajour_session, void (*)(ajour_session *)> owner(session, ajour_session_destroy);
-  for (auto [i, input] : llvm::enumerate(inputs))
-    if (failed(ajour_session_set_input(session, i, input.data.data(), input.shape.data(), input.shape.size())))
+  for (auto [port, input] : llvm::zip(arguments, inputs))
+    if (failed(port.isState ? ajour_session_set_state(session, port.index, input.data.data(), input.data.size())
+                            : ajour_session_set_input(session, port.index, input.data.data(), input.shape.data(),
+                                                      input.shape.size())))
       return false;
   if (options.observer && failed(ajour_session_set_observer(session, observe, const_cast<void *>(static_cast<const void *>(
                                                                                   &options.observer)))))
     return false;
   if (failed(ajour_session_run(session)))
     return false;
-  ajour_model_info info = AJOUR_INIT(ajour_model_info);
-  if (failed(ajour_model_get_info(model, &info)))
-    return false;
-  for (uint32_t i = 0; i < info.output_count; ++i) {
+  for (const Port &port : results) {
     ajour_tensor_view view = AJOUR_INIT(ajour_tensor_view);
-    if (failed(ajour_session_output(session, i, &view)))
+    if (failed(port.isState ? ajour_session_state(session, port.index, &view)
+                            : ajour_session_output(session, port.index, &view)))
       return false;
     HostTensor output{view.element_type, {view.dims, view.dims + view.rank}, {}};
     output.data.assign(static_cast<const char *>(view.data), static_cast<const char *>(view.data) + view.bytes);

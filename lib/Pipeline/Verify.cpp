@@ -11,6 +11,7 @@
 #include "ajour/Dialect/Exec/Exec.h"
 #include "ajour/Dialect/NN/NN.h"
 #include "ajour/Dialect/NN/Shapes.h"
+#include "ajour/Dialect/NN/State.h"
 #include "ajour/Pipeline/CompiledModel.h"
 #include "ajour/Reference/Interpreter.h"
 #include "ajour/Support/NodeLocation.h"
@@ -44,6 +45,8 @@ bool roundsFloats(func::FuncOp function) {
 
 std::string outputName(func::FuncOp main, unsigned index) {
   auto name = main.getResultAttrOfType<StringAttr>(index, "nn.name");
+  if (auto state = main.getResultAttrOfType<StringAttr>(index, nn::stateAttr))
+    return "state " + state.str();
   return name ? name.str() : "output " + std::to_string(index);
 }
 
@@ -396,6 +399,7 @@ FailureOr<VerifyReport> Verifier::run() {
   for (const std::string &level : levels)
     if (failed(compareDispatches(mainOf(**module), *compiled, level)))
       return failure();
+  report.results = std::move(importedOutputs);
   return std::move(report);
 }
 

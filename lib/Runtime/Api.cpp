@@ -5,7 +5,7 @@
 
 #include "Description.h"
 #include "Expr.h"
-#include "Session.h"
+#include "State.h"
 
 using namespace ajour::runtime;
 namespace artifact = ajour::artifact;
@@ -146,6 +146,7 @@ ajour_status_code ajour_model_get_info(const ajour_model *model, ajour_model_inf
   result.symbol_count = model->symbolCount();
   result.dispatch_count = static_cast<uint32_t>(model->dispatches.size());
   result.mapped = model->source.isMapped();
+  result.state_count = sizeOf(model->description->states());
   return giveResult(info, result);
 }
 
@@ -194,6 +195,25 @@ ajour_status_code ajour_model_output(const ajour_model *model, uint32_t index, a
     return noSuch("output", index, sizeOf(model->description->outputs()));
   return describeTensor(*model, *model->description->outputs()->Get(index), info);
 }
+
+ajour_status_code ajour_model_state(const ajour_model *model, uint32_t index, ajour_tensor_info *info) {
+  NEED(model);
+  NEED(info);
+  if (index >= sizeOf(model->description->states()))
+    return noSuch("state", index, sizeOf(model->description->states()));
+  const artifact::State &state = *model->description->states()->Get(index);
+  ajour_tensor_info result = {};
+  result.name = textOf(state.name());
+  result.element_type = state.element_type();
+  result.rank = sizeOf(state.shape());
+  for (uint32_t d = 0; d < result.rank; ++d) {
+    result.dims[d] = result.dim_min[d] = result.dim_max[d] = state.shape()->Get(d);
+    result.dim_multiple[d] = 1;
+  }
+  return giveResult(info, result);
+}
+
+uint64_t ajour_model_saved_state_bytes(const ajour_model *model) { return model ? savedStateBytes(*model) : 0; }
 
 static int findTensor(const flatbuffers::Vector<flatbuffers::Offset<artifact::Tensor>> *tensors, const char *name) {
   for (uint32_t i = 0; i < sizeOf(tensors); ++i)
@@ -398,6 +418,64 @@ void ajour_session_cancel(ajour_session *session) {
     session->cancelled.store(true, std::memory_order_relaxed);
 }
 
+ajour_status_code ajour_session_reset_state(ajour_session *session) {
+  NEED(session);
+  resetStates(*session);
+  return AJOUR_OK;
+}
+
+ajour_status_code ajour_session_save_state(const ajour_session *session, void *memory, size_t bytes) {
+  NEED(session);
+  NEED(memory);
+  TRY(checkStates(*session));
+  if (bytes < savedStateBytes(*session->model))
+    return fail(AJOUR_INVALID_ARGUMENT, "%s: a saved state takes %llu bytes, given are %zu", session->model->name,
+                static_cast<unsigned long long>(savedStateBytes(*session->model)), bytes);
+  saveStates(*session, static_cast<uint8_t *>(memory));
+  return AJOUR_OK;
+}
+
+ajour_status_code ajour_session_restore_state(ajour_session *session, const void *memory, size_t bytes) {
+  NEED(session);
+  NEED(memory);
+  return restoreStates(*session, static_cast<const uint8_t *>(memory), bytes);
+}
+
+static ajour_status_code checkState(const ajour_session *session, uint32_t index) {
+  uint32_t count = sizeOf(session->model->description->states());
+  return index < count ? AJOUR_OK : noSuch("state", index, count);
+}
+
+ajour_status_code ajour_session_state(const ajour_session *session, uint32_t index, ajour_tensor_view *view) {
+  NEED(session);
+  NEED(view);
+  TRY(checkState(session, index));
+  TRY(checkStates(*session));
+  const artifact::State &state = *session->model->description->states()->Get(index);
+  ajour_tensor_view result = {};
+  result.data = session->pointers[state.buffer()];
+  result.bytes = stateBytes(state);
+  result.element_type = state.element_type();
+  result.rank = sizeOf(state.shape());
+  for (uint32_t d = 0; d < result.rank; ++d)
+    result.dims[d] = state.shape()->Get(d);
+  return giveResult(view, result);
+}
+
+ajour_status_code ajour_session_set_state(ajour_session *session, uint32_t index, const void *data, size_t bytes) {
+  NEED(session);
+  TRY(checkState(session, index));
+  const artifact::State &state = *session->model->description->states()->Get(index);
+  if (bytes != stateBytes(state))
+    return fail(AJOUR_INVALID_ARGUMENT, "%s: state '%.100s' has %llu bytes, given are %zu", session->model->name,
+                textOf(state.name()), static_cast<unsigned long long>(stateBytes(state)), bytes);
+  if (bytes != 0) {
+    NEED(data);
+    std::memcpy(session->pointers[state.buffer()], data, bytes);
+  }
+  return AJOUR_OK;
+}
+
 ajour_status_code ajour_session_memory(const ajour_session *session, ajour_memory_info *info) {
   NEED(session);
   NEED(info);
@@ -409,7 +487,7 @@ ajour_status_code ajour_session_memory(const ajour_session *session, ajour_memor
     inputs += input.memory ? input.capacity + AJOUR_BUFFER_SLACK : 0;
   result.io_bytes = inputs + session->current.outputBytes;
   result.scratch_bytes = session->scratch.size();
-  result.session_bytes = inputs + session->arena.size() + session->scratch.size();
+  result.session_bytes = inputs + session->arena.size() + session->scratch.size() + session->states.size();
   return giveResult(info, result);
 }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "Expr.h"
+#include "State.h"
 #include "ajour/ABI/CpuFeatures.h"
 #include "ajour/ABI/ElementTypes.h"
 #include "ajour/ABI/StaticCode.h"
@@ -31,6 +32,8 @@ private:
   ajour_status_code checkSegments();
   ajour_status_code checkSymbols();
   ajour_status_code checkTensors(const char *field, const flatbuffers::Vector<flatbuffers::Offset<artifact::Tensor>> *tensors);
+  ajour_status_code checkStates();
+  ajour_status_code checkStateBuffers(const artifact::Program &program);
   ajour_status_code checkProgram(const artifact::Program &program);
   ajour_status_code checkBuffers(const artifact::Program &program);
   ajour_status_code checkBuffer(const artifact::Program &program, const artifact::Buffer &buffer, uint32_t index);
@@ -150,6 +153,7 @@ ajour_status_code Checker::check(const artifact::Model *&result) {
   TRY(checkTensors("inputs", model->inputs()));
   TRY(checkTensors("outputs", model->outputs()));
   TRY(checkSymbols());
+  TRY(checkStates());
   place[0] = 0;
   TRY(count("programs", sizeOf(model->programs()), 1, maxPrograms));
   for (uint32_t p = 0; p < model->programs()->size(); ++p) {
@@ -235,12 +239,71 @@ ajour_status_code Checker::checkSymbols() {
   return AJOUR_OK;
 }
 
+ajour_status_code Checker::checkStates() {
+  place[0] = 0;
+  TRY(count("states", sizeOf(model->states()), 0, maxTensors));
+  for (uint32_t i = 0; i < sizeOf(model->states()); ++i) {
+    const artifact::State &state = *model->states()->Get(i);
+    TRY(at("states[%lu].", i));
+    TRY(text("name", state.name()));
+    uint64_t bytes = ajour_element_size(state.element_type());
+    if (bytes == 0)
+      return BAD("%s: %selement_type is %u, which is unknown", name, place, state.element_type());
+    TRY(count("shape", sizeOf(state.shape()), 0, 8));
+    for (uint32_t d = 0; d < sizeOf(state.shape()); ++d) {
+      int64_t size = state.shape()->Get(d);
+      if (size < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes) || bytes > maxExprValue)
+        return BAD("%s: %sshape[%u] is %lld, which is negative or makes the state too large", name, place, d, (long long)size);
+    }
+    if (state.initial_segment() != noInitialSegment) {
+      TRY(index("initial_segment", state.initial_segment(), sizeOf(model->segments())));
+      const artifact::Segment &segment = *model->segments()->Get(state.initial_segment());
+      if (state.initial_offset() % AJOUR_BUFFER_ALIGNMENT != 0 || !rangeFits(state.initial_offset(), bytes, segment.size()))
+        return BAD("%s: %sinitial_offset %llu of %llu bytes: expected a multiple of %d inside a segment of %llu bytes", name,
+                   place, (Number)state.initial_offset(), (Number)bytes, AJOUR_BUFFER_ALIGNMENT, (Number)segment.size());
+    }
+    for (uint32_t j = 0; j < i; ++j)
+      if (std::strcmp(textOf(model->states()->Get(j)->name()), textOf(state.name())) == 0)
+        return BAD("%s: two states have the name '%.100s'", name, textOf(state.name()));
+  }
+  return AJOUR_OK;
+}
+
+/// A state has one or two buffers of its own kind, of its size, and every such buffer belongs to a state.
+ajour_status_code Checker::checkStateBuffers(const artifact::Program &program) {
+  using artifact::BufferKind;
+  uint32_t buffers = sizeOf(program.buffers());
+  Array<uint8_t> taken;
+  if (!taken.reset(buffers))
+    return fail(AJOUR_OUT_OF_MEMORY, "%s: no memory to check %u buffers", name, buffers);
+  for (uint32_t i = 0; i < sizeOf(model->states()); ++i) {
+    const artifact::State &state = *model->states()->Get(i);
+    uint64_t bytes = stateBytes(state);
+    uint32_t own[2] = {state.buffer(), state.next()};
+    for (int n = 0; n < (own[0] == own[1] ? 1 : 2); ++n) {
+      int64_t size;
+      if (own[n] >= buffers || program.buffers()->Get(own[n])->kind() != BufferKind::State || taken[own[n]]++ != 0)
+        return BAD("%s: %sbuffer %u of state '%.100s' is not a state buffer of its own", name, place, own[n],
+                   textOf(state.name()));
+      const artifact::Expr *expr = program.buffers()->Get(own[n])->size();
+      if (!isStatic(expr) || evaluateExpr(expr, nullptr, size) || static_cast<uint64_t>(size) != bytes)
+        return BAD("%s: %sbuffer %u of state '%.100s' has another size than its %llu bytes", name, place, own[n],
+                   textOf(state.name()), (Number)bytes);
+    }
+  }
+  for (uint32_t i = 0; i < buffers; ++i)
+    if (program.buffers()->Get(i)->kind() == BufferKind::State && !taken[i])
+      return BAD("%s: %sbuffers[%u] is a state buffer without a state", name, place, i);
+  return AJOUR_OK;
+}
+
 ajour_status_code Checker::checkBuffer(const artifact::Program &program, const artifact::Buffer &buffer, uint32_t index) {
   using artifact::BufferKind;
   TRY(expr("size", buffer.size()));
   switch (buffer.kind()) {
   case BufferKind::Input:
   case BufferKind::Output:
+  case BufferKind::State:
     return AJOUR_OK;
   case BufferKind::Arena:
     if (buffer.first_use() > buffer.last_use() || buffer.last_use() >= sizeOf(program.dispatches()))
@@ -270,7 +333,7 @@ ajour_status_code Checker::checkBuffer(const artifact::Program &program, const a
     return AJOUR_OK;
   }
   }
-  return BAD("%s: %skind is %u, allowed 0 to 3", name, place, (unsigned)buffer.kind());
+  return BAD("%s: %skind is %u, allowed 0 to 4", name, place, (unsigned)buffer.kind());
 }
 
 ajour_status_code Checker::checkBuffers(const artifact::Program &program) {
@@ -288,7 +351,8 @@ ajour_status_code Checker::checkBuffers(const artifact::Program &program) {
   TRY(at("programs[%lu].", p));
   if (arena > maxPlannedBuffers)
     return BAD("%s: %sbuffers has %u in the arena, allowed %llu", name, place, arena, (Number)maxPlannedBuffers);
-  return checkTensorBuffers(program);
+  TRY(checkTensorBuffers(program));
+  return checkStateBuffers(program);
 }
 
 /// Inputs have a buffer each, of their own kind; outputs are anything that outlives the run. Every
@@ -308,7 +372,8 @@ ajour_status_code Checker::checkTensorBuffers(const artifact::Program &program) 
   }
   for (uint32_t i = 0; i < sizeOf(model->outputs()); ++i) {
     const artifact::Tensor &tensor = *model->outputs()->Get(i);
-    if (tensor.buffer() >= buffers || program.buffers()->Get(tensor.buffer())->kind() == BufferKind::Arena)
+    BufferKind kind = tensor.buffer() < buffers ? program.buffers()->Get(tensor.buffer())->kind() : BufferKind::Arena;
+    if (kind == BufferKind::Arena || kind == BufferKind::State)
       return BAD("%s: %sbuffer %u of output '%.100s' does not outlive the run", name, place, tensor.buffer(),
                  textOf(tensor.name()));
     taken[tensor.buffer()] = 1;

@@ -120,18 +120,27 @@ static ajour_status_code findResults(ajour_model &model) {
   Array<uint8_t> written;
   if (!written.reset(model.bufferCount()) || !model.results.reset(model.bufferCount()))
     return noMemory(model, "the buffers");
+  // Of a state, what it is read from is not written, unless in place: then no one dispatch does it first.
+  for (uint32_t i = 0; i < sizeOf(model.description->states()); ++i)
+    written[model.description->states()->Get(i)->buffer()] = 1;
   uint32_t found = 0;
   for (LoadedDispatch &dispatch : model.dispatches) {
     dispatch.firstResult = found;
     for (uint32_t i = 0; i < sizeOf(dispatch.variant->operands()); ++i) {
       uint32_t buffer = dispatch.variant->operands()->Get(i);
       BufferKind kind = model.buffer(buffer).kind();
-      if ((kind != BufferKind::Arena && kind != BufferKind::Output) || written[buffer]++ != 0)
+      if (kind == BufferKind::Input || kind == BufferKind::Constant || written[buffer] != 0)
         continue;
+      written[buffer] = 1;
       model.results[found++] = buffer;
     }
     dispatch.resultCount = found - dispatch.firstResult;
     model.maxResults = dispatch.resultCount > model.maxResults ? dispatch.resultCount : model.maxResults;
+  }
+  for (uint32_t i = 0; i < sizeOf(model.description->states()); ++i) {
+    const artifact::State &state = *model.description->states()->Get(i);
+    if (!written[state.next()])
+      return fail(AJOUR_BAD_FILE, "%s: state '%.100s' is written by no dispatch", model.name, textOf(state.name()));
   }
   for (uint32_t i = 0; i < sizeOf(model.description->outputs()); ++i) {
     const artifact::Tensor &tensor = *model.description->outputs()->Get(i);
@@ -158,6 +167,9 @@ static ajour_status_code checkWeights(ajour_model &model, bool checkBytes) {
   for (uint32_t i = 0; i < model.bufferCount(); ++i)
     if (model.buffer(i).kind() == BufferKind::Constant)
       used[model.buffer(i).segment()] = 1;
+  for (uint32_t i = 0; i < sizeOf(model.description->states()); ++i)
+    if (model.description->states()->Get(i)->initial_segment() != noInitialSegment)
+      used[model.description->states()->Get(i)->initial_segment()] = 1;
   for (uint32_t i = 0; i < used.size(); ++i) {
     if (!used[i])
       continue;

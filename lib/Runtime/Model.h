@@ -14,6 +14,9 @@
 
 namespace ajour::runtime {
 
+/// artifact::State::initial_segment of a state that begins as zeros.
+constexpr uint32_t noInitialSegment = 0xffffffff;
+
 /// A dispatch with its chosen variant.
 struct LoadedDispatch {
   ajour_dispatch_fn fn;

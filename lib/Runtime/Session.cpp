@@ -1,4 +1,4 @@
-#include "Session.h"
+#include "State.h"
 
 #include <ctime>
 
@@ -24,7 +24,8 @@ void describeMemory(const ajour_model &model, const Layout &layout, uint32_t thr
   info.arena_bytes = layout.arenaBytes;
   info.io_bytes = layout.inputBytes + layout.outputBytes;
   info.scratch_bytes = layout.scratchBytes * threads;
-  info.session_bytes = info.arena_bytes + info.io_bytes + info.scratch_bytes;
+  info.state_bytes = stateMemory(model);
+  info.session_bytes = info.arena_bytes + info.io_bytes + info.scratch_bytes + info.state_bytes;
 }
 
 /// Compares the given shapes of all inputs with the model's, at the symbols' values that they imply.
@@ -60,7 +61,7 @@ static void connectPointers(ajour_session &session) {
     if (buffer.kind() == BufferKind::Constant) {
       uint64_t offset = model.description->segments()->Get(buffer.segment())->offset() + buffer.segment_offset();
       session.pointers[i] = const_cast<uint8_t *>(model.source.data()) + offset;
-    } else if (buffer.kind() != BufferKind::Input) {
+    } else if (buffer.kind() != BufferKind::Input && buffer.kind() != BufferKind::State) {
       session.pointers[i] = session.arena.data() + session.current.offsets[i];
     }
   }
@@ -69,6 +70,7 @@ static void connectPointers(ajour_session &session) {
   for (const LoadedDispatch &dispatch : model.dispatches)
     for (uint32_t i = 0; i < sizeOf(dispatch.variant->operands()); ++i)
       session.operands[dispatch.firstOperand + i] = session.pointers[dispatch.variant->operands()->Get(i)];
+  connectStates(session);
 }
 
 static bool fitsPlan(const ajour_session &session) {
@@ -235,6 +237,7 @@ ajour_status_code initSession(ajour_session &session, ajour_model *model, const 
   uint32_t threads = options.threads != 0 ? options.threads : performanceCores(cpuDirectory, true);
   if (!session.pool.start(threads))
     return noMemory(session, "threads", threads);
+  TRY(initStates(session));
   return startAtBounds(session);
 }
 
@@ -294,6 +297,7 @@ ajour_status_code runSession(ajour_session &session) {
     TRY(resolveSymbols(session));
     return fail(AJOUR_STATE, "%s: memory for the present shapes could not be had; set a shape again", model.name);
   }
+  TRY(checkStates(session));
   session.cancelled.store(false, std::memory_order_relaxed);
   bool profiling = session.profiling;
   uint64_t runStart = profiling ? nowNs() : 0, start = runStart;
@@ -309,10 +313,13 @@ ajour_status_code runSession(ajour_session &session) {
     }
     if (session.observer)
       observe(session, i);
-    if (session.cancelled.load(std::memory_order_relaxed))
+    if (session.cancelled.load(std::memory_order_relaxed)) {
+      breakStates(session);
       return fail(AJOUR_CANCELLED, "%s: cancelled at dispatch '%.100s' (%u of %llu)", model.name,
                   textOf(dispatch.description->name()), i + 1, (Number)model.dispatches.size());
+    }
   }
+  advanceStates(session);
   return AJOUR_OK;
 }
 

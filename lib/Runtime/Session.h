@@ -16,6 +16,12 @@ struct SessionInput {
   bool hasData;
 };
 
+/// An operand that is a buffer of a state.
+struct StateOperand {
+  uint32_t operand; ///< into ajour_session::operands
+  uint32_t buffer;
+};
+
 struct DispatchProfile {
   uint64_t calls;
   uint64_t totalNs;
@@ -42,6 +48,10 @@ struct ajour_session {
   bool ready = false; ///< all shapes known, consistent, and memory in place
   ajour::runtime::AlignedMemory arena; ///< intermediates, then outputs
   ajour::runtime::AlignedMemory scratch;
+  ajour::runtime::AlignedMemory states; ///< two buffers of each state, one of those that change in place
+  ajour::runtime::Array<ajour::runtime::StateOperand> stateOperands;
+  bool stateTurn = false;    ///< which of the two buffers is read
+  bool statesBroken = false; ///< a run that did not end changed states in place
   ajour::runtime::Array<void *> pointers; ///< per buffer
   ajour::runtime::Array<void *> operands; ///< per dispatch, in a row
 

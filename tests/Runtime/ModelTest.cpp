@@ -342,7 +342,7 @@ TEST(Refused, Buffers) {
   expectBad([](M &m) { m.program().buffers[2]->offset = 32; }, "offset is 32, expected -1 or a multiple of 64");
   expectBad([](M &m) { m.program().buffers[2]->offset = -2; }, "offset is -2");
   expectBad([](M &m) { m.program().buffers[2]->offset = 0; }, "the memory plan is wrong");
-  expectBad([](M &m) { m.program().buffers[2]->kind = static_cast<artifact::BufferKind>(7); }, "kind is 7, allowed 0 to 3");
+  expectBad([](M &m) { m.program().buffers[2]->kind = static_cast<artifact::BufferKind>(7); }, "kind is 7, allowed 0 to 4");
   expectBad([](M &m) { m.program().buffers[3]->size = expr(symbol(0)); }, "size of a constant depends on a symbol");
   expectBad([](M &m) { m.program().buffers[3]->size = expr(constant(-4)); }, "buffers[3].size is negative");
   expectBad([](M &m) { m.program().buffers[3]->segment = 2; }, "buffers[3].segment is 2, allowed below 2");

@@ -4,6 +4,7 @@
 #include "ajour/Conversion/Dispatch.h"
 #include "ajour/Dialect/NN/NN.h"
 #include "ajour/Dialect/NN/Shapes.h"
+#include "ajour/Dialect/NN/State.h"
 #include "ajour/Support/Diagnostics.h"
 #include "ajour/Support/NodeLocation.h"
 
@@ -45,10 +46,13 @@ public:
   void print(bool withOps) {
     if (auto source = module->getAttrOfType<mlir::StringAttr>("nn.source"))
       os << "source " << baseName(source.str()) << "\n";
-    for (unsigned i = 0; i < main.getNumArguments(); ++i)
+    for (unsigned i : nn::inputArguments(main))
       printTensor("input", main.getArgumentTypes()[i], main.getArgAttrDict(i));
-    for (unsigned i = 0; i < main.getNumResults(); ++i)
+    for (unsigned i : nn::outputResults(main))
       printTensor("output", main.getResultTypes()[i], main.getResultAttrDict(i));
+    for (unsigned i = 0; i < main.getNumArguments(); ++i)
+      if (nn::isStateArgument(main, i))
+        printTensor("state", main.getArgumentTypes()[i], main.getArgAttrDict(i));
     printTotals();
     printCounts();
     if (withOps)
@@ -97,6 +101,8 @@ std::string ModelPrinter::dimText(mlir::AffineExpr dim) {
 void ModelPrinter::printTensor(const char *kind, mlir::Type type, mlir::DictionaryAttr attrs) {
   auto tensor = llvm::cast<mlir::RankedTensorType>(type);
   auto name = attrs ? attrs.getAs<mlir::StringAttr>("nn.name") : mlir::StringAttr();
+  if (attrs && !name)
+    name = attrs.getAs<mlir::StringAttr>(nn::stateAttr);
   std::string shape;
   for (mlir::AffineExpr dim : nn::getDims(tensor))
     shape += (shape.empty() ? "" : "x") + dimText(dim);

@@ -3,6 +3,8 @@
 #include "ToolSupport/Inputs.h"
 #include "ajour/Dialect/NN/NN.h"
 #include "ajour/Dialect/NN/Shapes.h"
+#include "ajour/Dialect/NN/State.h"
+#include "ajour/Pipeline/CompiledModel.h"
 #include "ajour/Pipeline/Verify.h"
 #include "ajour/Support/Diagnostics.h"
 
@@ -24,13 +26,14 @@ struct VerifyCommand : CompileArguments {
   int64_t steps = VerifyOptions().steps;
   uint32_t threads = 1;
   size_t rows = 10;
+  int64_t calls = 0;
   bool allLevels = false;
 };
 
-/// The module's inputs as the tools describe tensors; a symbolic size is -1.
+/// The module's inputs (states aside) as the tools describe tensors; a symbolic size is -1.
 std::vector<TensorInfo> inputsOf(mlir::func::FuncOp main) {
   std::vector<TensorInfo> infos;
-  for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+  for (unsigned i : nn::inputArguments(main)) {
     auto type = llvm::cast<mlir::RankedTensorType>(main.getArgumentTypes()[i]);
     TensorInfo info;
     info.name = "input" + std::to_string(i);
@@ -63,13 +66,14 @@ int64_t sizeForRandom(mlir::ModuleOp module, mlir::AffineExpr dim) {
 std::vector<ajour::HostTensor> readInputs(mlir::ModuleOp module, const VerifyCommand &command) {
   auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
   std::vector<TensorInfo> infos = inputsOf(main);
+  std::vector<unsigned> arguments = nn::inputArguments(main);
   std::vector<InputFile> files;
   if (!command.inputs.empty())
     files = resolveInputFiles(command.inputs, infos);
   std::vector<ajour::HostTensor> tensors;
   for (size_t i = 0; i < infos.size(); ++i) {
     if (files.empty()) {
-      nn::Dims dims = nn::getDims(llvm::cast<mlir::RankedTensorType>(main.getArgumentTypes()[i]));
+      nn::Dims dims = nn::getDims(llvm::cast<mlir::RankedTensorType>(main.getArgumentTypes()[arguments[i]]));
       for (size_t d = 0; d < dims.size(); ++d)
         if (infos[i].shape[d] < 0)
           infos[i].shape[d] = sizeForRandom(module, dims[d]);
@@ -96,13 +100,22 @@ void runVerify(const VerifyCommand &command) {
   auto module = importModel(context.get(), command.model, options.compile.import);
   if (!module)
     throw DiagnosedError(diagnostics.text());
-  auto report = verifyModule(*module, readInputs(*module, command), options);
-  progress.finish();
-  if (mlir::failed(report))
-    throw DiagnosedError(diagnostics.text());
-  std::cout << toText(*report, command.rows);
-  if (!report->passed())
-    throw ToolError(command.model + ": compiled and reference differ");
+  auto main = module->lookupSymbol<mlir::func::FuncOp>("main");
+  std::vector<ajour::HostTensor> arguments = withInitialStates(main, readInputs(*module, command));
+  // What a model with states computes first, from initial values, is not all that it does.
+  int64_t calls = command.calls ? command.calls : nn::inputArguments(main).size() == arguments.size() ? 1 : 3;
+  for (int64_t call = 0; call < calls; ++call) {
+    auto report = verifyModule(*module, arguments, options);
+    progress.finish();
+    if (mlir::failed(report))
+      throw DiagnosedError(diagnostics.text());
+    if (calls > 1)
+      std::cout << "call " << call + 1 << " of " << calls << "\n";
+    std::cout << toText(*report, command.rows);
+    if (!report->passed())
+      throw ToolError(command.model + ": compiled and reference differ");
+    carryStates(main, report->results, arguments);
+  }
 }
 
 } // namespace
@@ -122,6 +135,11 @@ void registerVerifyCommand(CLI::App &app) {
       ->check(CLI::NonNegativeNumber);
   command->add_option("--steps", arguments->steps, "Of integers that floats are rounded to; default 1")
       ->check(CLI::NonNegativeNumber);
+  command->add_option("--calls", arguments->calls,
+                      "Calls one after the other, each with the state that the one before left; default 3 for a model "
+                      "with state, else 1")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
   command->add_flag("--all-levels", arguments->allLevels, "Every code level of this machine, not only the best");
   command->add_option("-t,--threads", arguments->threads, "Threads that run the model")->check(CLI::Range(1, 256));
   command->add_option("--rows", arguments->rows, "Dispatches in the table; default 10");

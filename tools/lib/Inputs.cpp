@@ -127,6 +127,25 @@ HostTensor loadInput(const InputFile &file, const TensorInfo &info, const ImageO
   return convertTensor(std::move(tensor), info, file.path);
 }
 
+std::vector<HostTensor> loadSequence(const InputFile &file, const TensorInfo &info, const ImageOptions &options) {
+  if (file.rawType != 0 || extensionOf(file.path) != "npy")
+    return {loadInput(file, info, options)};
+  HostTensor all = parseNpy(readFile(file.path), file.path);
+  if (all.shape.size() != info.shape.size() + 1)
+    return {loadInput(file, info, options)};
+  std::vector<HostTensor> parts;
+  std::vector<int64_t> shape(all.shape.begin() + 1, all.shape.end());
+  size_t count = static_cast<size_t>(all.shape[0]), bytes = count ? all.data.size() / count : 0;
+  for (size_t i = 0; i < count; ++i) {
+    auto begin = all.data.begin() + static_cast<ptrdiff_t>(i * bytes);
+    HostTensor part{all.type, shape, {}};
+    part.data.assign(begin, begin + static_cast<ptrdiff_t>(bytes));
+    parts.push_back(convertTensor(std::move(part), info, file.path));
+    fitShape(parts.back(), info, file.path);
+  }
+  return parts;
+}
+
 HostTensor randomInput(const TensorInfo &info, uint64_t seed) {
   std::vector<int64_t> shape = info.shape;
   for (int64_t &size : shape)

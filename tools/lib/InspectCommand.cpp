@@ -50,6 +50,8 @@ void printMemory(const ajour_model *model, uint32_t threads) {
   std::printf("arena_bytes %llu\n", static_cast<unsigned long long>(memory.arena_bytes));
   std::printf("io_bytes %llu\n", static_cast<unsigned long long>(memory.io_bytes));
   std::printf("scratch_bytes %llu\n", static_cast<unsigned long long>(memory.scratch_bytes));
+  if (memory.state_bytes != 0)
+    std::printf("state_bytes %llu\n", static_cast<unsigned long long>(memory.state_bytes));
   std::printf("session_bytes %llu\n", static_cast<unsigned long long>(memory.session_bytes));
 }
 
@@ -81,6 +83,11 @@ void inspectArtifact(const InspectOptions &options) {
     ajour_tensor_info tensor = AJOUR_INIT(ajour_tensor_info);
     check(ajour_model_output(model.get(), i, &tensor));
     printTensor("output", tensor);
+  }
+  for (uint32_t i = 0; i < info.state_count; ++i) {
+    ajour_tensor_info tensor = AJOUR_INIT(ajour_tensor_info);
+    check(ajour_model_state(model.get(), i, &tensor));
+    printTensor("state", tensor);
   }
   if (options.memory)
     printMemory(model.get(), options.threads);

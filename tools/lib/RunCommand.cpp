@@ -23,6 +23,7 @@ struct RunOptions {
   int64_t top = 0;
   uint32_t threads = 0;
   int64_t repeat = 1;
+  bool sequence = false;
 };
 
 void makeDirectory(const std::string &path) {
@@ -81,6 +82,37 @@ void runRepeatedly(ajour_session *session, const RunOptions &options) {
   }
 }
 
+/// Runs once for each element of the sequences that the files hold, with the states of the run before, and gives the
+/// outputs with that dimension in front.
+std::vector<HostTensor> runSequence(ajour_session *session, const RunOptions &options, const std::vector<InputFile> &files,
+                                    const std::vector<TensorInfo> &inputs, size_t outputs) {
+  std::vector<std::vector<HostTensor>> sequences;
+  size_t runs = 1;
+  for (const InputFile &file : files) {
+    sequences.push_back(loadSequence(file, inputs[file.input], options.image));
+    size_t count = sequences.back().size();
+    if (count != 1 && runs != 1 && count != runs)
+      throw ToolError(file.path + ": has a sequence of " + std::to_string(count) + ", another file one of " +
+                      std::to_string(runs));
+    runs = count != 1 ? count : runs;
+  }
+  std::vector<HostTensor> results(outputs);
+  for (size_t run = 0; run < runs; ++run) {
+    for (size_t i = 0; i < files.size(); ++i)
+      setInput(session, static_cast<uint32_t>(files[i].input), sequences[i][sequences[i].size() == 1 ? 0 : run]);
+    check(ajour_session_run(session));
+    for (uint32_t i = 0; i < outputs; ++i) {
+      HostTensor output = copyOutput(session, i);
+      if (run == 0) {
+        results[i] = {output.type, output.shape, {}};
+        results[i].shape.insert(results[i].shape.begin(), static_cast<int64_t>(runs));
+      }
+      results[i].data.insert(results[i].data.end(), output.data.begin(), output.data.end());
+    }
+  }
+  return results;
+}
+
 void writeProfile(ajour_session *session, const std::string &target) {
   if (target != "true") // What a flag without a value holds.
     return check(ajour_session_write_profile(session, AJOUR_PROFILE_TRACE_JSON, target.c_str()));
@@ -100,13 +132,16 @@ void runModel(const RunOptions &options, const CommandHooks &hooks) {
 
   SessionPointer session =
       createSession(model.get(), options.threads, options.profile.empty() ? 0 : AJOUR_SESSION_PROFILE);
-  for (const InputFile &file : files)
-    setInput(session.get(), static_cast<uint32_t>(file.input), loadInput(file, inputs[file.input], options.image));
-  runRepeatedly(session.get(), options);
-
   std::vector<HostTensor> results;
-  for (uint32_t i = 0; i < outputs.size(); ++i)
-    results.push_back(copyOutput(session.get(), i));
+  if (options.sequence) {
+    results = runSequence(session.get(), options, files, inputs, outputs.size());
+  } else {
+    for (const InputFile &file : files)
+      setInput(session.get(), static_cast<uint32_t>(file.input), loadInput(file, inputs[file.input], options.image));
+    runRepeatedly(session.get(), options);
+    for (uint32_t i = 0; i < outputs.size(); ++i)
+      results.push_back(copyOutput(session.get(), i));
+  }
   std::string answer;
   if (options.top > 0) {
     answer = formatRanking(options, results[topOutput], outputs[topOutput]);
@@ -160,9 +195,16 @@ void registerRunCommand(CLI::App &app, const CommandHooks &hooks) {
   command->add_flag("--profile", options->profile,
                     "print the time of each dispatch to stderr, or write a trace that trace viewers open: "
                     "--profile=FILE.json");
-  command->add_option("--repeat", options->repeat, "run N times and print the median time to stderr")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N");
+  CLI::Option *repeat =
+      command->add_option("--repeat", options->repeat, "run N times and print the median time to stderr")
+          ->check(CLI::PositiveNumber)
+          ->type_name("N");
+  command
+      ->add_flag("--sequence", options->sequence,
+                 "the .npy files have one dimension more in front: run once for each, a model with state going on "
+                 "from run to run, and give outputs with that dimension")
+      ->excludes(repeat)
+      ->excludes(top);
   addImageOptions(*command, options->image);
   command->callback([options, hooks] { runModel(*options, hooks); });
 }

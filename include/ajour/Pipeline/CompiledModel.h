@@ -18,6 +18,12 @@ namespace ajour {
 /// symbol itself or a multiple of it; 0 where none is.
 std::vector<int64_t> readSymbols(mlir::func::FuncOp main, llvm::ArrayRef<HostTensor> inputs);
 
+/// The values before the first call: one tensor for each argument of `main`, of its initial value or zeros where it is a
+/// state (ajour/Dialect/NN/State.h), and else the next of `inputs`.
+std::vector<HostTensor> withInitialStates(mlir::func::FuncOp main, llvm::ArrayRef<HostTensor> inputs);
+/// Takes the states among the results of a call over into the arguments of the next.
+void carryStates(mlir::func::FuncOp main, llvm::ArrayRef<HostTensor> results, std::vector<HostTensor> &arguments);
+
 /// Names of this machine's code levels, lowest first.
 std::vector<std::string> runnableLevels();
 
@@ -37,7 +43,8 @@ public:
     uint32_t sessionFlags = 0; ///< AJOUR_SESSION_*
     std::function<void(const ajour_observation &)> observer;
   };
-  /// Runs once in a session of its own. False with the runtime's message in `error` when it cannot.
+  /// Runs once in a session of its own, as the pure function that `main` is: inputs are all its arguments and outputs all its
+  /// results, states too. False with the runtime's message in `error` when it cannot.
   bool run(llvm::ArrayRef<HostTensor> inputs, std::vector<HostTensor> &outputs, std::string &error,
            const RunOptions &options);
   bool run(llvm::ArrayRef<HostTensor> inputs, std::vector<HostTensor> &outputs, std::string &error) {
@@ -51,6 +58,12 @@ private:
   static std::unique_ptr<CompiledModel> make(llvm::function_ref<mlir::LogicalResult(const std::string &)> write,
                                              mlir::ModuleOp module);
 
+  /// An argument or result of `main`: which input or output of the artifact, or which state.
+  struct Port {
+    bool isState;
+    uint32_t index;
+  };
+  std::vector<Port> arguments, results;
   std::string directory, artifact;
   std::map<std::string, ajour_model *> models; ///< loaded, by level
 };

@@ -70,6 +70,9 @@ struct VerifyReport {
   /// Compiled against simplified module, the model's outputs, level by level.
   std::vector<VerifiedValue> outputs;
 
+  /// Of the imported module, by the reference.
+  std::vector<HostTensor> results;
+
   /// Null when everything agrees, else the first dispatch that differs.
   const VerifiedValue *firstDispatch() const;
   /// The simplified module differs only because integer arithmetic (nn-integer) rounds a quantised value one step
@@ -78,7 +81,7 @@ struct VerifyReport {
   bool passed() const;
 };
 
-/// Runs an imported module (left as it is) by the reference, after simplification, and compiled. Fails after
+/// Runs an imported module (left as it is), with one tensor for each argument of main, by the reference, after simplification, and compiled. Fails after
 /// diagnostics when one of them cannot be done at all.
 mlir::FailureOr<VerifyReport> verifyModule(mlir::ModuleOp module, llvm::ArrayRef<HostTensor> inputs,
                                            const VerifyOptions &options);

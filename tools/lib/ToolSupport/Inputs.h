@@ -26,6 +26,10 @@ std::vector<InputFile> resolveInputFiles(const std::vector<std::string> &specs, 
 /// The result has the input's element type (see convertTensor) and a shape that fits it. Throws ToolError.
 HostTensor loadInput(const InputFile &file, const TensorInfo &info, const ImageOptions &options);
 
+/// The inputs of several runs from an .npy file with one dimension more than the input, the first. A file without it is the input of
+/// every run, and gives one. Throws ToolError.
+std::vector<HostTensor> loadSequence(const InputFile &file, const TensorInfo &info, const ImageOptions &options);
+
 /// The shape of an input that must hold `numElements`: one free size is worked out, further free ones are 1. Throws ToolError if
 /// the elements do not fit.
 std::vector<int64_t> fillFreeSizes(const TensorInfo &info, int64_t numElements, const std::string &file);
