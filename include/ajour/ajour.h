@@ -217,6 +217,11 @@ typedef struct ajour_memory_info {
 AJOUR_API ajour_status_code ajour_model_memory(const ajour_model *model, const ajour_session_options *options,
                                                const int64_t *sizes, ajour_memory_info *info);
 
+/* What travels with the model under a name, "tokenizer" for example: its bytes, valid as long as the model; checked
+ * against their checksum on every call. Errors: INVALID_ARGUMENT (nothing of that name), CHECKSUM. */
+AJOUR_API ajour_status_code ajour_model_attachment(const ajour_model *model, const char *name, const void **data,
+                                                   size_t *bytes);
+
 /* ---- Sessions --------------------------------------------------------------------------------- */
 
 /* Creates a session: memory for its tensors (planned at the bounds of symbolic dimensions when all

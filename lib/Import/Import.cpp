@@ -49,15 +49,22 @@ bool looksLikeONNX(StringRef head) {
 
 OwningOpRef<ModuleOp> importModel(MLIRContext *context, const std::string &path, const ImportOptions &options) {
   Location loc = FileLineColLoc::get(context, path, 0, 0);
+  struct stat status;
+  if (stat((path + "/config.json").c_str(), &status) == 0)
+    return importHuggingFace(context, path, options);
   std::string head;
   if (std::string problem = readHead(path, head); !problem.empty()) {
     emitError(loc) << problem;
     return nullptr;
   }
   if (head.empty()) {
-    emitError(loc) << "is empty, expected an ONNX or TFLite model";
+    emitError(loc) << "is empty, expected an ONNX, TFLite, GGUF or safetensors model";
     return nullptr;
   }
+  if (StringRef(head).starts_with("GGUF"))
+    return importGGUF(context, path, options);
+  if (StringRef(path).ends_with_insensitive(".safetensors"))
+    return importHuggingFace(context, path, options);
   if (looksLikeTFLite(head))
     return importTFLite(context, path, options);
   if (looksLikeONNX(head))
@@ -67,8 +74,8 @@ OwningOpRef<ModuleOp> importModel(MLIRContext *context, const std::string &path,
     return importTFLite(context, path, options);
   if (name.ends_with_insensitive(".onnx"))
     return importONNX(context, path, options);
-  emitError(loc) << "is of no known format: neither its content nor its name is that of an ONNX (.onnx) or TFLite "
-                    "(.tflite) model";
+  emitError(loc) << "is of no known format: neither its content nor its name is that of an ONNX (.onnx), TFLite "
+                    "(.tflite), GGUF (.gguf) or safetensors (.safetensors) model";
   return nullptr;
 }
 

@@ -357,6 +357,20 @@ std::string ArtifactBuilder::write(const std::string &path) {
     code.size = executables[i].size();
     segments.push_back(code);
   }
+  std::vector<std::vector<char>> attached;
+  if (auto attachments = module->getAttrOfType<DictionaryAttr>("nn.attachments"))
+    for (NamedAttribute entry : attachments) {
+      attached.push_back(nn::constantBytes(cast<ElementsAttr>(entry.getValue())));
+      auto attachment = std::make_unique<artifact::AttachmentT>();
+      attachment->name = entry.getName().str();
+      attachment->segment = segments.size();
+      model.attachments.push_back(std::move(attachment));
+      SegmentSource segment;
+      segment.name = entry.getName().str();
+      segment.data = attached.back().data();
+      segment.size = attached.back().size();
+      segments.push_back(segment);
+    }
   return writeArtifact(path, model, segments);
 }
 

@@ -268,6 +268,22 @@ const char *ajour_model_dispatch_node(const ajour_model *model, uint32_t dispatc
   return textOf(model->dispatches[dispatch].description->nodes()->Get(node));
 }
 
+ajour_status_code ajour_model_attachment(const ajour_model *model, const char *name, const void **data, size_t *bytes) {
+  if (!model || !name || !data || !bytes)
+    return fail(AJOUR_INVALID_ARGUMENT, "model, name, data or bytes is null");
+  for (uint32_t i = 0; i < sizeOf(model->description->attachments()); ++i) {
+    const artifact::Attachment &attachment = *model->description->attachments()->Get(i);
+    if (std::strcmp(textOf(attachment.name()), name) != 0)
+      continue;
+    TRY(checkSegmentBytes(*model, attachment.segment()));
+    const artifact::Segment &segment = *model->description->segments()->Get(attachment.segment());
+    *data = model->source.data() + segment.offset();
+    *bytes = segment.size();
+    return AJOUR_OK;
+  }
+  return fail(AJOUR_INVALID_ARGUMENT, "%s: has no attachment '%.100s'", model->name, name);
+}
+
 static ajour_status_code takeSessionOptions(const ajour_session_options *given, ajour_session_options &options) {
   TRY(takeOptions(given, options));
   TRY(checkFlags(options.flags, AJOUR_SESSION_KEEP_INTERMEDIATES | AJOUR_SESSION_PROFILE));

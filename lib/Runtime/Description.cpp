@@ -30,6 +30,7 @@ public:
 private:
   ajour_status_code checkForm();
   ajour_status_code checkSegments();
+  ajour_status_code checkAttachments();
   ajour_status_code checkSymbols();
   ajour_status_code checkTensors(const char *field, const flatbuffers::Vector<flatbuffers::Offset<artifact::Tensor>> *tensors);
   ajour_status_code checkStates();
@@ -150,6 +151,7 @@ ajour_status_code Checker::check(const artifact::Model *&result) {
   TRY(checkForm());
   TRY(count("symbols", sizeOf(model->symbols()), 0, maxSymbols));
   TRY(checkSegments());
+  TRY(checkAttachments());
   TRY(checkTensors("inputs", model->inputs()));
   TRY(checkTensors("outputs", model->outputs()));
   TRY(checkSymbols());
@@ -184,6 +186,18 @@ ajour_status_code Checker::checkSegments() {
                  name, i, textOf(segment.name()), (Number)segment.offset(), (Number)segment.size(),
                  AJOUR_SEGMENT_ALIGNMENT, (Number)end, (Number)header.file_size);
     end = segment.offset() + segment.size();
+  }
+  place[0] = 0;
+  return AJOUR_OK;
+}
+
+ajour_status_code Checker::checkAttachments() {
+  place[0] = 0;
+  TRY(count("attachments", sizeOf(model->attachments()), 0, maxAttachments));
+  for (uint32_t i = 0; i < sizeOf(model->attachments()); ++i) {
+    TRY(at("attachments[%lu].", i));
+    TRY(text("name", model->attachments()->Get(i)->name()));
+    TRY(index("segment", model->attachments()->Get(i)->segment(), sizeOf(model->segments())));
   }
   place[0] = 0;
   return AJOUR_OK;

@@ -14,6 +14,7 @@ constexpr uint32_t maxSymbols = 256;
 constexpr uint32_t maxTensors = 4096;
 constexpr uint32_t maxPrograms = 16;
 constexpr uint32_t maxSegments = 65536;
+constexpr uint32_t maxAttachments = 256;
 constexpr uint32_t maxExecutables = 64;
 constexpr uint32_t maxDispatches = 65536;
 constexpr uint32_t maxBuffers = 1u << 20;

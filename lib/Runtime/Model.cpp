@@ -150,7 +150,7 @@ static ajour_status_code findResults(ajour_model &model) {
   return AJOUR_OK;
 }
 
-static ajour_status_code checkSegmentBytes(const ajour_model &model, uint32_t index) {
+ajour_status_code checkSegmentBytes(const ajour_model &model, uint32_t index) {
   const artifact::Segment &segment = *model.description->segments()->Get(index);
   uint64_t sum = ajour_checksum(model.source.data() + segment.offset(), segment.size());
   if (sum == segment.checksum())

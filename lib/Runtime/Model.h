@@ -68,6 +68,9 @@ namespace ajour::runtime {
 
 /// Loads from an opened source, which the model takes its bytes from.
 ajour_status_code loadModel(ajour_model &model, const ajour_load_options &options, bool exact);
+
+/// Compares a segment with its checksum.
+ajour_status_code checkSegmentBytes(const ajour_model &model, uint32_t index);
 void releaseModel(ajour_model *model);
 
 /// Creates and destroys without operator new, which may throw.

@@ -70,7 +70,7 @@ TEST_F(ImportFiles, Unreadable) {
 }
 
 TEST_F(ImportFiles, Content) {
-  EXPECT_EQ(refusal(file("empty.onnx", "")), "is empty, expected an ONNX or TFLite model");
+  EXPECT_EQ(refusal(file("empty.onnx", "")), "is empty, expected an ONNX, TFLite, GGUF or safetensors model");
   EXPECT_NE(refusal(file("text.onnx", "hello\n")).find("is not an ONNX model or is damaged"), std::string::npos);
   EXPECT_NE(refusal(file("text.tflite", "hello world\n")).find("not a TFLite file"), std::string::npos);
   EXPECT_NE(refusal(file("text.txt", "hello\n")).find("is of no known format"), std::string::npos);

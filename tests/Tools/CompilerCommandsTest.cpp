@@ -6,6 +6,8 @@
 #include "ToolSupport/Npy.h"
 #include "Tools/TempDirectory.h"
 
+#include <sys/stat.h>
+
 using namespace ajour::tools;
 using ajour::onnx_test::ModelBuilder;
 using testing::internal::CaptureStderr;
@@ -108,10 +110,10 @@ TEST_F(CompilerCommands, FilesThatAreNoModels) {
   writeFile(other, "what");
   writeFile(empty, "");
   expectRefused(other, {},
-                other + ": error: is of no known format: neither its content nor its name is that of an ONNX (.onnx) or TFLite "
-                        "(.tflite) model\n");
+                other + ": error: is of no known format: neither its content nor its name is that of an ONNX (.onnx), TFLite "
+                        "(.tflite), GGUF (.gguf) or safetensors (.safetensors) model\n");
   expectRefused(none, {}, none + ": error: cannot be read: No such file or directory\n");
-  expectRefused(empty, {}, empty + ": error: is empty, expected an ONNX or TFLite model\n");
+  expectRefused(empty, {}, empty + ": error: is empty, expected an ONNX, TFLite, GGUF or safetensors model\n");
   expectRefused(directory.path, {}, directory.path + ": error: is a directory, expected a file\n");
 }
 
@@ -263,6 +265,21 @@ TEST_F(CompilerCommands, TokenizeShowsTokensAndText) {
   EXPECT_EQ(outcome.code, 1);
   EXPECT_EQ(outcome.err, "error: " + file + ": there is no token 9, the vocabulary has 4\n");
   EXPECT_EQ(call({"tokenize", model, "a"}).err, "error: " + model + ": is neither a GGUF file nor a tokenizer.json\n");
+}
+
+TEST_F(CompilerCommands, GenerateTakesLanguageModels) {
+  EXPECT_EQ(call({"generate", model}).err, "error: " + model + ": is no language model: expected the input 'tokens' and the output 'logits'\n");
+  EXPECT_EQ(call({"generate", model, "--stop", ""}).code, 2);
+  std::string folder = directory.file("hf");
+  ASSERT_EQ(mkdir(folder.c_str(), 0777), 0);
+  writeFile(folder + "/config.json", std::string_view(R"({"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 2,
+      "num_attention_heads": 1, "vocab_size": 2, "max_position_embeddings": 8})"));
+  Outcome outcome = call({"compile", folder, "-o", artifact});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find(folder + "/model.safetensors: cannot be read"), std::string::npos) << outcome.err;
+  writeFile(folder + "/config.json", std::string_view(R"({"model_type": "bloom"})"));
+  EXPECT_EQ(call({"compile", folder, "-o", artifact}).err,
+            folder + ": error: config.json: model_type is 'bloom'; llama, mistral, qwen2 and qwen3 are known\n");
 }
 
 } // namespace

@@ -140,7 +140,8 @@ void runCompile(const CompileCommand &arguments) {
 
 bool isModelFile(const std::string &path) {
   std::string extension = extensionOf(path);
-  return extension == "onnx" || extension == "tflite";
+  return extension == "onnx" || extension == "tflite" || extension == "gguf" || extension == "safetensors" ||
+         std::filesystem::exists(path + "/config.json");
 }
 
 void compileForHere(const std::string &model, const std::string &artifact) {

@@ -204,7 +204,7 @@ void addInspectHooks(CommandHooks &hooks) {
         return;
       for (const char *option : {"--dim", "--bind", "--allow-newer-opset"})
         if (inspect.count(option))
-          throw CLI::ValidationError(option, "is for models, which end in .onnx or .tflite");
+          throw CLI::ValidationError(option, "is for models, which end in .onnx, .tflite, .gguf or .safetensors");
     });
   };
   hooks.inspect = [arguments](const std::string &model) { inspectModel(*arguments, model); };

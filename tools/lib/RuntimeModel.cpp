@@ -183,6 +183,7 @@ ArtifactFor::~ArtifactFor() {
 void registerRuntimeCommands(CLI::App &app, CommandHooks hooks) {
   registerRunCommand(app, hooks);
   registerInspectCommand(app, hooks);
+  registerGenerateCommand(app, hooks);
   registerBenchCommand(app, hooks);
 }
 

@@ -41,6 +41,13 @@ mlir::OwningOpRef<mlir::ModuleOp> importONNX(mlir::MLIRContext *context, const s
 mlir::OwningOpRef<mlir::ModuleOp> importTFLite(mlir::MLIRContext *context, const std::string &path,
                                                const ImportOptions &options);
 
+/// Language models: a GGUF file (or the first of a split model), and a Hugging Face folder or a .safetensors file in one, with its
+/// config.json. The module's main takes `tokens` (i64 [tokens]) and gives `logits` (f32 [tokens, vocabulary]).
+mlir::OwningOpRef<mlir::ModuleOp> importGGUF(mlir::MLIRContext *context, const std::string &path,
+                                             const ImportOptions &options);
+mlir::OwningOpRef<mlir::ModuleOp> importHuggingFace(mlir::MLIRContext *context, const std::string &path,
+                                                    const ImportOptions &options);
+
 /// By content, then by extension: one of the above, or a diagnostic naming the formats that are known.
 mlir::OwningOpRef<mlir::ModuleOp> importModel(mlir::MLIRContext *context, const std::string &path,
                                               const ImportOptions &options);

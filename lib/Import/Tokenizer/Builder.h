@@ -11,6 +11,10 @@
 #include <string>
 #include <vector>
 
+namespace ajour::gguf {
+struct File;
+}
+
 namespace ajour::text {
 
 /// How blanks are written inside SentencePiece tokens: U+2581.
@@ -84,7 +88,7 @@ llvm::ArrayRef<const char *> preTokenizerPatterns(llvm::StringRef name);
 std::string preTokenizerNames();
 
 /// The two importers, by format.
-std::string buildFromGGUF(const std::string &path, Builder &builder);
+std::string buildFromGGUF(const gguf::File &file, Builder &builder);
 std::string buildFromJSON(llvm::StringRef contents, Builder &builder);
 
 } // namespace ajour::text

@@ -372,13 +372,6 @@ std::string preTokenizerNames() {
   return names;
 }
 
-std::string buildFromGGUF(const std::string &path, Builder &builder) {
-  gguf::File file;
-  std::string problem;
-  if (!gguf::readFile(path, file, problem))
-    return problem;
-  problem = Importer(file, builder).run();
-  return problem.empty() ? "" : path + ": " + problem;
-}
+std::string buildFromGGUF(const gguf::File &file, Builder &builder) { return Importer(file, builder).run(); }
 
 } // namespace ajour::text

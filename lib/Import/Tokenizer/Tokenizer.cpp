@@ -1,6 +1,7 @@
 //===- Tokenizer.cpp - which importer reads a tokenizer ----------------------------===//
 #include "ajour/Import/Tokenizer.h"
 
+#include "../GGUF/Reader.h"
 #include "Builder.h"
 
 #include "llvm/Support/MemoryBuffer.h"
@@ -16,12 +17,15 @@ std::string importTokenizer(const std::string &path, std::vector<uint8_t> &descr
   StringRef bytes = (*file)->getBuffer();
   text::Builder builder;
   std::string problem;
-  if (bytes.starts_with("GGUF"))
-    problem = text::buildFromGGUF(path, builder);
-  else if (bytes.ltrim().starts_with("{"))
+  if (bytes.starts_with("GGUF")) {
+    gguf::File model;
+    if (gguf::readFile(path, model, problem))
+      problem = text::buildFromGGUF(model, builder);
+  } else if (bytes.ltrim().starts_with("{")) {
     problem = text::buildFromJSON(bytes, builder);
-  else
+  } else {
     problem = "is neither a GGUF file nor a tokenizer.json";
+  }
   if (problem.empty())
     problem = builder.finish(description);
   return problem.empty() || StringRef(problem).starts_with(path) ? problem : path + ": " + problem;

@@ -61,6 +61,7 @@ private:
 
 void registerRunCommand(CLI::App &app, const CommandHooks &hooks);
 void registerInspectCommand(CLI::App &app, const CommandHooks &hooks);
+void registerGenerateCommand(CLI::App &app, const CommandHooks &hooks);
 void registerBenchCommand(CLI::App &app, const CommandHooks &hooks);
 
 } // namespace ajour::tools

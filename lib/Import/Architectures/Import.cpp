@@ -1,0 +1,122 @@
+//===- Import.cpp - language models from GGUF files and Hugging Face folders --------===//
+#include "ajour/Import/Import.h"
+#include "ajour/Import/Tokenizer.h"
+
+#include "../Tokenizer/Builder.h"
+#include "Transformer.h"
+
+#include "ajour/Dialect/NN/Shapes.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+#include <nlohmann/json.hpp>
+
+#include <set>
+
+using namespace mlir;
+
+namespace ajour {
+
+namespace {
+
+OwningOpRef<ModuleOp> refuse(MLIRContext *context, const std::string &path, StringRef problem) {
+  // Messages of readers begin with the name of the file they are about.
+  problem.consume_front(path + ": ");
+  emitError(FileLineColLoc::get(context, path, 0, 0)) << problem;
+  return nullptr;
+}
+
+/// The safetensors files of a folder: those that its index names, or the only one.
+std::string findShards(const std::string &folder, std::vector<std::string> &paths) {
+  using json = nlohmann::json;
+  std::string index = folder + "/model.safetensors.index.json";
+  if (!llvm::sys::fs::exists(index)) {
+    paths = {folder + "/model.safetensors"};
+    return "";
+  }
+  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer = llvm::MemoryBuffer::getFile(index);
+  if (!buffer)
+    return index + ": cannot be read: " + buffer.getError().message();
+  json root = json::parse((*buffer)->getBufferStart(), (*buffer)->getBufferEnd(), nullptr, /*allow_exceptions=*/false);
+  if (!root.is_object() || !root.contains("weight_map") || !root["weight_map"].is_object())
+    return index + ": has no weight_map";
+  std::set<std::string> names;
+  for (const auto &[weight, file] : root["weight_map"].items()) {
+    // Files lie in the folder itself: no name may lead out of it.
+    std::string name = file.is_string() ? file.get<std::string>() : "";
+    if (name.empty() || name.find('/') != std::string::npos || name == "..")
+      return index + ": the file of '" + weight + "' is " + file.dump() + ", expected a name within the folder";
+    names.insert(name);
+  }
+  for (const std::string &name : names)
+    paths.push_back(folder + "/" + name);
+  return "";
+}
+
+/// Lets the tokenizer travel with the model.
+void attachTokenizer(ModuleOp module, const std::vector<uint8_t> &description) {
+  Builder b(module.getContext());
+  RankedTensorType type = nn::makeTensor({int64_t(description.size())}, b.getIntegerType(8, /*isSigned=*/false));
+  ElementsAttr bytes = nn::makeConstant(type, ArrayRef(reinterpret_cast<const char *>(description.data()), description.size()));
+  module->setAttr("nn.attachments", b.getDictionaryAttr(b.getNamedAttr("tokenizer", bytes)));
+}
+
+} // namespace
+
+OwningOpRef<ModuleOp> importGGUF(MLIRContext *context, const std::string &path, const ImportOptions &options) {
+  gguf::File file;
+  std::string problem;
+  if (!gguf::readFile(path, file, problem))
+    return refuse(context, path, problem);
+  architectures::TransformerConfig config;
+  if (problem = architectures::readConfig(file, config); !problem.empty())
+    return refuse(context, path, problem);
+  // A file without a tokenizer is a model all the same: its user brings tokens.
+  std::vector<uint8_t> description;
+  if (file.find("tokenizer.ggml.model")) {
+    text::Builder tokenizer;
+    if (problem = text::buildFromGGUF(file, tokenizer); problem.empty())
+      problem = tokenizer.finish(description);
+    if (!problem.empty())
+      return refuse(context, path, problem);
+  }
+  OwningOpRef<ModuleOp> module = architectures::buildTransformer(context, path, config, architectures::GGUFWeights(file));
+  if (module && !description.empty())
+    attachTokenizer(*module, description);
+  return module;
+}
+
+OwningOpRef<ModuleOp> importHuggingFace(MLIRContext *context, const std::string &path, const ImportOptions &options) {
+  std::string folder = path;
+  if (!llvm::sys::fs::is_directory(path)) {
+    folder = llvm::sys::path::parent_path(path).str();
+    if (folder.empty())
+      folder = ".";
+  }
+  std::string configPath = folder + "/config.json";
+  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer = llvm::MemoryBuffer::getFile(configPath);
+  if (!buffer)
+    return refuse(context, path, "config.json: cannot be read: " + buffer.getError().message() + "; a safetensors model needs it beside its weights");
+  architectures::TransformerConfig config;
+  if (std::string problem = architectures::readConfig((*buffer)->getBuffer(), config); !problem.empty())
+    return refuse(context, path, "config.json: " + problem);
+  std::vector<std::string> shards;
+  safetensors::File file;
+  std::string problem = findShards(folder, shards);
+  for (size_t i = 0; i < shards.size() && problem.empty(); ++i)
+    problem = safetensors::readFile(shards[i], file);
+  if (!problem.empty())
+    return refuse(context, path, problem);
+  std::vector<uint8_t> description;
+  if (std::string tokenizer = folder + "/tokenizer.json"; llvm::sys::fs::exists(tokenizer))
+    if (problem = importTokenizer(tokenizer, description); !problem.empty())
+      return refuse(context, path, problem);
+  OwningOpRef<ModuleOp> module = architectures::buildTransformer(context, path, config, architectures::SafeTensorsWeights(file));
+  if (module && !description.empty())
+    attachTokenizer(*module, description);
+  return module;
+}
+
+} // namespace ajour
