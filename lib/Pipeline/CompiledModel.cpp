@@ -3,7 +3,6 @@
 
 #include "ajour/Dialect/NN/Shapes.h"
 #include "ajour/Dialect/NN/State.h"
-#include "ajour/Reference/Interpreter.h"
 #include "ajour/Target/CpuTarget.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -21,35 +20,6 @@ std::vector<int64_t> readSymbols(func::FuncOp main, ArrayRef<HostTensor> inputs)
       if (auto symbol = nn::matchSymbol(dim); symbol && symbol->position < symbols.size())
         symbols[symbol->position] = size / symbol->multiple;
   return symbols;
-}
-
-std::vector<HostTensor> withInitialStates(func::FuncOp main, ArrayRef<HostTensor> inputs) {
-  std::vector<HostTensor> arguments;
-  for (unsigned i = 0; i < main.getNumArguments(); ++i) {
-    if (!nn::isStateArgument(main, i)) {
-      if (inputs.empty())
-        break;
-      arguments.push_back(inputs.front());
-      inputs = inputs.drop_front();
-      continue;
-    }
-    if (auto initial = main.getArgAttrOfType<ElementsAttr>(i, nn::initialAttr)) {
-      arguments.push_back(toHostTensor(initial));
-      continue;
-    }
-    auto type = cast<RankedTensorType>(main.getArgumentTypes()[i]);
-    HostTensor zeros{nn::getElementTypeId(type.getElementType()), type.getShape().vec(), {}};
-    zeros.data.resize(zeros.numElements() * nn::elementBytes(type.getElementType()));
-    arguments.push_back(std::move(zeros));
-  }
-  return arguments;
-}
-
-void carryStates(func::FuncOp main, ArrayRef<HostTensor> results, std::vector<HostTensor> &arguments) {
-  FailureOr<std::vector<nn::State>> states = nn::getStates(main);
-  if (succeeded(states))
-    for (const nn::State &state : *states)
-      arguments[state.argument] = results[state.result];
 }
 
 std::vector<std::string> runnableLevels() {

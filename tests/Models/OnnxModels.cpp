@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
+#include <cstring>
 #include <fstream>
 #include <numbers>
 #include <random>
@@ -358,6 +360,124 @@ int countDrawnDigits(const Prepare &prepare, unsigned seed) {
     }
   }
   return right;
+}
+
+//===----------------------------------------------------------------------===//
+// Speech
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Samples of a mono recording of 16-bit integers, in [-1, 1).
+std::vector<double> readSpeech(const std::string &path) {
+  std::string file = readFile(path);
+  size_t data = file.find("data");
+  std::vector<double> samples;
+  for (size_t at = data == std::string::npos ? file.size() : data + 8; at + 2 <= file.size(); at += 2) {
+    int16_t sample;
+    std::memcpy(&sample, file.data() + at, 2);
+    samples.push_back(sample / 32768.0);
+  }
+  return samples;
+}
+
+constexpr int frameSize = 512, frameStep = 256, bins = frameSize / 2 + 1;
+
+/// A periodic Hann window's square root, for analysis and synthesis.
+double windowAt(int i) { return std::sqrt(.5 - .5 * std::cos(2 * std::numbers::pi * i / frameSize)); }
+
+using Spectrum = std::vector<std::complex<double>>; ///< bins
+
+/// Frame `t` of a recording whose ends are mirrored, so that the first frame's middle is the first sample.
+Spectrum analyse(const std::vector<double> &samples, int t) {
+  static const std::vector<std::complex<double>> turns = [] {
+    std::vector<std::complex<double>> all(frameSize);
+    for (int i = 0; i < frameSize; ++i)
+      all[i] = std::polar(1.0, -2 * std::numbers::pi * i / frameSize);
+    return all;
+  }();
+  std::vector<double> frame(frameSize);
+  for (int i = 0; i < frameSize; ++i) {
+    int64_t at = std::abs(int64_t(t) * frameStep + i - frameSize / 2), last = int64_t(samples.size()) - 1;
+    frame[i] = samples[at > last ? 2 * last - at : at] * windowAt(i);
+  }
+  Spectrum spectrum(bins);
+  for (int k = 0; k < bins; ++k)
+    for (int i = 0; i < frameSize; ++i)
+      spectrum[k] += frame[i] * turns[k * i % frameSize];
+  return spectrum;
+}
+
+/// Adds a frame's sound to `samples`, which begin half a frame early, and its window's square to `weights`.
+void synthesise(const Spectrum &spectrum, int t, std::vector<double> &samples, std::vector<double> &weights) {
+  for (int i = 0; i < frameSize; ++i) {
+    double sum = spectrum[0].real() + (i % 2 ? -1 : 1) * spectrum[bins - 1].real();
+    for (int k = 1; k < bins - 1; ++k)
+      sum += 2 * (spectrum[k] * std::polar(1.0, 2 * std::numbers::pi * (k * i % frameSize) / frameSize)).real();
+    samples[t * frameStep + i] += sum / frameSize * windowAt(i);
+    weights[t * frameStep + i] += windowAt(i) * windowAt(i);
+  }
+}
+
+HostTensor zeroTensor(std::vector<int64_t> shape) {
+  int64_t count = 1;
+  for (int64_t size : shape)
+    count *= size;
+  return makeTensor(AJOUR_F32, std::move(shape), std::vector<float>(count));
+}
+
+} // namespace
+
+double enhanceSpeech(const Prepare &prepare, double seconds) {
+  Model model(findModelFile("gtcrn/gtcrn_simple.onnx"), prepare);
+  std::vector<double> noisy = readSpeech(findModelFile("gtcrn/mix.wav")), published = readSpeech(findModelFile("gtcrn/enh.wav"));
+  int frames = std::min(int(noisy.size() / frameStep) + 1, int(seconds * 16000) / frameStep);
+  std::vector<double> samples(frameStep * (frames - 1) + frameSize), weights(samples.size());
+  std::vector<HostTensor> caches{zeroTensor({2, 1, 16, 16, 33}), zeroTensor({2, 3, 1, 1, 16}), zeroTensor({2, 1, 33, 16})};
+  for (int t = 0; t < frames && model.run; ++t) {
+    std::vector<float> input;
+    for (std::complex<double> value : analyse(noisy, t))
+      input.insert(input.end(), {float(value.real()), float(value.imag())});
+    std::vector<HostTensor> outputs =
+        model({makeTensor(AJOUR_F32, {1, bins, 1, 2}, input), caches[0], caches[1], caches[2]}, 4);
+    if (outputs[0].numElements() != 2 * bins)
+      return 0;
+    Spectrum spectrum;
+    for (int k = 0; k < bins; ++k)
+      spectrum.push_back({outputs[0].as<float>()[2 * k], outputs[0].as<float>()[2 * k + 1]});
+    synthesise(spectrum, t, samples, weights);
+    caches.assign(outputs.begin() + 1, outputs.end());
+  }
+  // Without the half frames at both ends, whose neighbours may be missing.
+  double signal = 0, noise = 0;
+  for (size_t i = 0; i + frameSize < samples.size() && i < published.size(); ++i) {
+    double found = samples[i + frameSize / 2] / weights[i + frameSize / 2];
+    signal += published[i] * published[i];
+    noise += (found - published[i]) * (found - published[i]);
+  }
+  return 10 * std::log10(signal / noise);
+}
+
+Masks suppressNoise(const Run &onnx, const Run &tflite, int frames) {
+  std::vector<double> noisy = readSpeech(findModelFile("gtcrn/mix.wav"));
+  HostTensor states[2] = {zeroTensor({1, 2, 128, 2}), zeroTensor({1, 2, 128, 2})};
+  Masks masks;
+  for (int t = 0; t < frames; ++t) {
+    std::vector<float> magnitudes;
+    for (std::complex<double> value : analyse(noisy, 40 + t))
+      magnitudes.push_back(float(std::abs(value)));
+    HostTensor input = makeTensor(AJOUR_F32, {1, 1, bins}, magnitudes);
+    for (int format : {0, 1}) {
+      std::vector<HostTensor> outputs = (format ? tflite : onnx)({input, states[format]});
+      EXPECT_EQ(outputs.size(), 2u);
+      if (outputs.size() != 2 || outputs[0].numElements() != bins)
+        return {};
+      std::vector<float> mask = values(outputs[0]), &all = format ? masks.tflite : masks.onnx;
+      all.insert(all.end(), mask.begin(), mask.end());
+      states[format] = outputs[1];
+    }
+  }
+  return masks;
 }
 
 void checkCharacterGru(const Prepare &prepare) {

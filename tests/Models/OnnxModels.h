@@ -55,6 +55,17 @@ int countDrawnDigits(const Prepare &prepare, unsigned seed);
 /// 255 characters of a story through the GRU's step, against another runtime's logits; .392 nats a character.
 void checkCharacterGru(const Prepare &prepare);
 
+/// A noisy recording through the streaming speech enhancer, frame by frame with its caches, and back to sound. Returns
+/// the signal-to-noise ratio in dB against the enhanced recording that its authors publish; about the first `seconds` of it.
+double enhanceSpeech(const Prepare &prepare, double seconds);
+
+/// The first network of a noise suppressor in both formats, on the frames of a noisy recording with its state: the
+/// masks of the first `frames`, one of float weights and one of 8-bit weights.
+struct Masks {
+  std::vector<float> onnx, tflite;
+};
+Masks suppressNoise(const Run &onnx, const Run &tflite, int frames);
+
 } // namespace ajour::test
 
 #endif

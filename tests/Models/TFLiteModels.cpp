@@ -6,6 +6,7 @@
 #include "ajour/Dialect/NN/Shapes.h"
 #include "ajour/Import/Import.h"
 #include "ajour/Import/TFLite_generated.h"
+#include "ajour/Reference/State.h"
 #include "ajour/Support/Diagnostics.h"
 #include "ajour/Support/NodeLocation.h"
 
@@ -31,6 +32,7 @@ struct Model {
   MLIRContext context{MLIRContext::Threading::DISABLED};
   OwningOpRef<ModuleOp> module;
   Run run;
+  std::vector<HostTensor> states; ///< arguments of the next call; none before the first
 
   Model(const std::string &path, const Prepare &prepare) {
     DiagnosticCollector diagnostics(&context, path);
@@ -40,16 +42,35 @@ struct Model {
       run = prepare(*module);
     EXPECT_TRUE(diagnostics.errors().empty()) << diagnostics.text();
   }
+  /// The outputs of one call after another, the state going on; empty after a failure.
+  std::vector<HostTensor> call(const std::vector<HostTensor> &inputs) {
+    std::vector<HostTensor> arguments = withInitialStates(main(), inputs), outputs;
+    for (unsigned i = 0; i < states.size() && i < arguments.size(); ++i)
+      if (nn::isStateArgument(main(), i))
+        arguments[i] = states[i];
+    std::vector<HostTensor> results = run ? run(arguments) : std::vector<HostTensor>();
+    EXPECT_EQ(results.size(), main().getNumResults());
+    if (results.size() != main().getNumResults())
+      return {};
+    carryStates(main(), results, arguments);
+    states = arguments;
+    for (unsigned i : nn::outputResults(main()))
+      outputs.push_back(results[i]);
+    return outputs;
+  }
+  /// Back to the initial state.
+  void reset() { states.clear(); }
   func::FuncOp main() { return module->lookupSymbol<func::FuncOp>("main"); }
   float inputScale() { return main().getArgAttrOfType<FloatAttr>(0, "nn.scale").getValue().convertToFloat(); }
   float outputScale() { return main().getResultAttrOfType<FloatAttr>(0, "nn.scale").getValue().convertToFloat(); }
   int inputZero() { return int(main().getArgAttrOfType<IntegerAttr>(0, "nn.zero_point").getInt()); }
   int outputZero() { return int(main().getResultAttrOfType<IntegerAttr>(0, "nn.zero_point").getInt()); }
-  /// The only output for one input; empty after a failure.
+  /// The only output for one input, from the initial state; empty after a failure.
   HostTensor operator()(const HostTensor &input) {
+    reset();
     std::vector<HostTensor> outputs;
     if (run)
-      outputs = run({input});
+      outputs = call({input});
     EXPECT_EQ(outputs.size(), 1u);
     return outputs.empty() ? HostTensor() : outputs[0];
   }
@@ -306,6 +327,62 @@ int countLeNetDigits(const Prepare &prepare, int count) {
 }
 
 //===----------------------------------------------------------------------===//
+// Recurrent models
+//===----------------------------------------------------------------------===//
+
+/// A picture of a digit as a model's input: pixel / 255, quantised if the input is.
+static HostTensor digitInput(Model &model, const std::vector<uint8_t> &pixels) {
+  auto type = cast<RankedTensorType>(model.main().getArgumentTypes()[0]);
+  std::vector<float> real;
+  for (uint8_t pixel : pixels)
+    real.push_back(float(pixel) / 255);
+  if (type.getElementType().isF32())
+    return makeTensor(AJOUR_F32, type.getShape().vec(), real);
+  auto [low, high] = nn::integerRange(type.getElementType());
+  std::vector<int8_t> integers;
+  for (float x : real)
+    integers.push_back(int8_t(std::clamp<int64_t>(std::lround(x / model.inputScale()) + model.inputZero(), low, high)));
+  return makeTensor(nn::getElementTypeId(type.getElementType()), type.getShape().vec(), integers);
+}
+
+/// The scores of the ten digits.
+static std::vector<float> digitScores(Model &model, const HostTensor &output) {
+  std::vector<float> scores;
+  for (int64_t i = 0; i < output.numElements(); ++i) {
+    if (output.elementType == AJOUR_F32) {
+      scores.push_back(output.as<float>()[i]);
+      continue;
+    }
+    int stored = output.elementType == AJOUR_U8 ? output.as<uint8_t>()[i] : output.as<int8_t>()[i];
+    scores.push_back(float(stored - model.outputZero()) * model.outputScale());
+  }
+  return scores;
+}
+
+int countLstmDigits(const Prepare &prepare, bool quantized) {
+  Model model(findModelFile(quantized ? "tflm/trained_lstm_int8.tflite" : "tflm/trained_lstm.tflite"), prepare);
+  int right = 0;
+  for (int digit = 0; digit < 10 && model.run; ++digit) {
+    std::string path = findModelFile("tflm/sample" + std::to_string(digit) + ".png");
+    std::vector<float> scores = digitScores(model, model(digitInput(model, readImage(path, 28, 28, 1))));
+    right += scores.size() == 10 && std::max_element(scores.begin(), scores.end()) - scores.begin() == digit;
+  }
+  return right;
+}
+
+void checkKerasLstm(const Prepare &prepare) {
+  AJOUR_MODEL_FILE(path, "coral/keras_lstm_mnist_ptq.tflite");
+  AJOUR_MODEL_FILE(picture, "coral/mnist_nine.bmp");
+  Model model(path, prepare);
+  if (!model.run)
+    return;
+  std::vector<float> scores = digitScores(model, model(digitInput(model, readImage(picture, 28, 28, 1))));
+  ASSERT_EQ(scores.size(), 10u);
+  EXPECT_EQ(std::max_element(scores.begin(), scores.end()) - scores.begin(), 9);
+  EXPECT_GT(scores[9], .7f);
+}
+
+//===----------------------------------------------------------------------===//
 // Any model
 //===----------------------------------------------------------------------===//
 
@@ -342,9 +419,9 @@ void runOnNoise(const Prepare &prepare, const std::string &name, int count) {
   std::mt19937 random(11);
   for (int i = 0; i < count; ++i) {
     std::vector<HostTensor> inputs;
-    for (Type type : model.main().getArgumentTypes())
-      inputs.push_back(randomTensor(cast<RankedTensorType>(type), random));
-    EXPECT_EQ(model.run(inputs).size(), model.main().getNumResults());
+    for (unsigned argument : nn::inputArguments(model.main()))
+      inputs.push_back(randomTensor(cast<RankedTensorType>(model.main().getArgumentTypes()[argument]), random));
+    EXPECT_EQ(model.call(inputs).size(), nn::outputResults(model.main()).size());
   }
 }
 

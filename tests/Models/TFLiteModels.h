@@ -38,7 +38,13 @@ void checkAnomalyDetection(const Prepare &prepare);
 /// The first `count` test digits through LeNet-300-100, its weights of 8 bits. Returns how many are right.
 int countLeNetDigits(const Prepare &prepare, int count);
 
-/// Runs a model `count` times on random inputs, for executors that compare with another.
+/// Ten handwritten digits, row by row, through an LSTM in floating point or on integers. Returns how many are right.
+int countLstmDigits(const Prepare &prepare, bool quantized);
+
+/// A nine, row by row, through an int8 LSTM: 9 above .7.
+void checkKerasLstm(const Prepare &prepare);
+
+/// Runs a model `count` times on random inputs, the state going on, for executors that compare with another.
 void runOnNoise(const Prepare &prepare, const std::string &name, int count = 1);
 
 /// The int16 operator models whose names contain `part`; each output within one step of its golden one.

@@ -63,12 +63,24 @@ TEST(TFLiteModel, LeNetDigits) {
   EXPECT_GE(right, 950);
 }
 
+TEST(TFLiteModel, LstmDigits) {
+  AJOUR_MODEL_FILE(model, "tflm/trained_lstm.tflite");
+  AJOUR_MODEL_FILE(quantizedModel, "tflm/trained_lstm_int8.tflite");
+  AJOUR_MODEL_FILE(picture, "tflm/sample9.png");
+  EXPECT_EQ(countLstmDigits(compiledAndCompared(10), false), 10);
+  EXPECT_EQ(countLstmDigits(compiledAndCompared(10), true), 10);
+}
+TEST(TFLiteModel, KerasLstm) { checkKerasLstm(compiledAndCompared(1)); }
+
 // Models without a published answer for an input that is at hand; those of the second list take seconds each.
 struct Noise : testing::TestWithParam<const char *> {};
 TEST_P(Noise, CompiledAsInterpreted) { runOnNoise(compiledAndCompared(2), GetParam(), 2); }
 INSTANTIATE_TEST_SUITE_P(TFLiteModel, Noise,
                          testing::Values("mlperf_tiny/str_ww_ref_model.tflite", "tflm/micro_speech_quantized.tflite",
                                          "coral/split_concat.tflite", "dtln/model_quant_1.tflite",
+                                         "tflm/dtln_noise_suppression.tflite", "micro_wake_word/alexa.tflite",
+                                         "micro_wake_word/hey_jarvis.tflite", "micro_wake_word/okay_nabu.tflite",
+                                         "micro_wake_word/vad.tflite",
                                          "npm_mediapipe/selfie_segmentation/selfie_segmentation.tflite"));
 struct LargeNoise : testing::TestWithParam<const char *> {};
 TEST_P(LargeNoise, CompiledAsInterpreted) {
@@ -109,8 +121,6 @@ TEST(TFLiteSeanet, TransposeConv) { seanet("transpose_conv", 5); }
 /// Whether an operator is none that the importer knows.
 bool isBeyond(const tflite::OperatorCode &code) {
   static const std::set<tflite::Builtin> beyond = {
-      tflite::Builtin::LSTM, tflite::Builtin::UNIDIRECTIONAL_SEQUENCE_LSTM, tflite::Builtin::CALL_ONCE,
-      tflite::Builtin::VAR_HANDLE, tflite::Builtin::READ_VARIABLE, tflite::Builtin::ASSIGN_VARIABLE,
       tflite::Builtin::WHILE, tflite::Builtin::CUSTOM};
   auto builtin = std::max(code.code(), tflite::Builtin(code.short_code()));
   return beyond.count(builtin);
@@ -143,11 +153,7 @@ TEST_P(Refused, EveryOperatorIsNamed) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(TFLiteModel, Refused,
-                         testing::Values("tflm/trained_lstm.tflite", "tflm/trained_lstm_int8.tflite",
-                                         "coral/keras_lstm_mnist_ptq.tflite", "coral/model_invoking_error.tflite",
-                                         "tflm/dtln_noise_suppression.tflite",
-                                         "tflm/audio_preprocessor_float.tflite", "tflm/audio_preprocessor_int8.tflite",
-                                         "micro_wake_word/alexa.tflite", "micro_wake_word/hey_jarvis.tflite",
-                                         "micro_wake_word/okay_nabu.tflite", "micro_wake_word/vad.tflite"));
+                         testing::Values("coral/model_invoking_error.tflite", "tflm/audio_preprocessor_float.tflite",
+                                         "tflm/audio_preprocessor_int8.tflite"));
 
 } // namespace

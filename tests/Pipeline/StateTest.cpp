@@ -1,8 +1,8 @@
 //===- StateTest.cpp - compiled models that keep state ---------------------------------------------===//
 #include "Compiled.h"
 
-#include "ajour/Dialect/NN/State.h"
 #include "ajour/Reference/Interpreter.h"
+#include "ajour/Reference/State.h"
 #include "ajour/Support/Diagnostics.h"
 
 using namespace mlir;

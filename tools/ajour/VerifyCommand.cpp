@@ -4,8 +4,8 @@
 #include "ajour/Dialect/NN/NN.h"
 #include "ajour/Dialect/NN/Shapes.h"
 #include "ajour/Dialect/NN/State.h"
-#include "ajour/Pipeline/CompiledModel.h"
 #include "ajour/Pipeline/Verify.h"
+#include "ajour/Reference/State.h"
 #include "ajour/Support/Diagnostics.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -18,12 +18,6 @@ namespace ajour {
 /// symbol itself or a multiple of it; 0 where none is.
 std::vector<int64_t> readSymbols(mlir::func::FuncOp main, llvm::ArrayRef<HostTensor> inputs);
 
-/// The values before the first call: one tensor for each argument of `main`, of its initial value or zeros where it is a
-/// state (ajour/Dialect/NN/State.h), and else the next of `inputs`.
-std::vector<HostTensor> withInitialStates(mlir::func::FuncOp main, llvm::ArrayRef<HostTensor> inputs);
-/// Takes the states among the results of a call over into the arguments of the next.
-void carryStates(mlir::func::FuncOp main, llvm::ArrayRef<HostTensor> results, std::vector<HostTensor> &arguments);
-
 /// Names of this machine's code levels, lowest first.
 std::vector<std::string> runnableLevels();
 

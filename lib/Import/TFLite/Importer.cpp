@@ -21,7 +21,8 @@ class OpTable {
 public:
   OpTable() {
     for (ArrayRef<OpRow> rows :
-         {elementwiseRows(), linearRows(), convRows(), normRows(), shapeRows(), sliceRows(), quantizationRows()})
+         {elementwiseRows(), linearRows(), convRows(), normRows(), shapeRows(), sliceRows(), quantizationRows(),
+                                 recurrentRows(), stateRows()})
       for (const OpRow &row : rows) {
         if (row.customName)
           custom[row.customName] = &row;
@@ -53,20 +54,7 @@ std::string unsupportedAdvice(const OperatorData &op) {
   case Builtin::IF:
   case Builtin::WHILE:
   case Builtin::CALL:
-  case Builtin::CALL_ONCE:
     return "control flow between subgraphs is not supported";
-  case Builtin::VAR_HANDLE:
-  case Builtin::READ_VARIABLE:
-  case Builtin::ASSIGN_VARIABLE:
-    return "resource variables are not supported";
-  case Builtin::LSTM:
-  case Builtin::RNN:
-  case Builtin::SVDF:
-  case Builtin::UNIDIRECTIONAL_SEQUENCE_LSTM:
-  case Builtin::UNIDIRECTIONAL_SEQUENCE_RNN:
-  case Builtin::BIDIRECTIONAL_SEQUENCE_LSTM:
-  case Builtin::BIDIRECTIONAL_SEQUENCE_RNN:
-    return "fused recurrent operators are not supported; convert the model with the recurrence unrolled";
   case Builtin::WHERE:
   case Builtin::UNIQUE:
   case Builtin::NON_MAX_SUPPRESSION_V4:
@@ -107,6 +95,7 @@ private:
   func::FuncOp function;
   std::vector<Value> values;
   std::vector<bool> failedTensor;
+  States states;
   SmallVector<int32_t> arguments; // the inputs that are not bound to constants
   SmallVector<Attribute> symbols;
   llvm::StringSet<> knownDims;
@@ -200,6 +189,7 @@ private:
       return failure();
     builder.setInsertionPointToEnd(module.getBody());
     function = func::FuncOp::create(builder, fileLocation(), "main", builder.getFunctionType(types, {}));
+    states.setFunction(function);
     Block *entry = function.addEntryBlock();
     builder.setInsertionPointToEnd(entry);
     for (auto [position, input] : llvm::enumerate(arguments))
@@ -220,10 +210,10 @@ private:
     // What depends on a failed operator has nothing to say; whether it is known was checked above.
     bool poisoned = llvm::any_of(op.inputs, [&](int32_t i) { return i >= 0 && failedTensor[i]; });
     if (succeeded(status) && !poisoned) {
-      Node node(builder, loc, graph, op, values, foldBudget);
+      Node node(builder, loc, graph, op, values, states, foldBudget);
       status = row->import(node);
       for (int32_t output : op.outputs)
-        if (succeeded(status) && !values[output]) {
+        if (succeeded(status) && !values[output] && !states.handles.count(output)) {
           emitError(loc) << "result '" << graph.tensors[output].name << "' is one more than the operator gives";
           status = failure();
         }
@@ -246,8 +236,8 @@ private:
                             << (row->maxInputs == row->minInputs ? ""
                                 : row->maxInputs < 0             ? " or more"
                                                                  : " to " + std::to_string(row->maxInputs));
-    if (op.outputs.empty())
-      return emitError(loc) << "the operator has no result";
+    if (op.outputs.empty() == row->hasResult)
+      return emitError(loc) << (row->hasResult ? "the operator has no result" : "the operator has a result, expected none");
     return success();
   }
 
@@ -283,7 +273,7 @@ private:
 
   LogicalResult finishFunction(ModuleOp module) {
     SmallVector<Value> results;
-    SmallVector<Type> types(function.getArgumentTypes()), resultTypes;
+    SmallVector<Type> types, resultTypes;
     for (int32_t output : graph.outputs) {
       Value &value = values[output];
       const TensorData &tensor = graph.tensors[output];
@@ -294,14 +284,18 @@ private:
         return error() << "output '" << tensor.name << "' of type " << typeName(tensor.format)
                        << " has no value that is supported";
       results.push_back(value);
-      resultTypes.push_back(value.getType());
     }
+    states.finish(builder, results);
+    llvm::append_range(types, function.getBody().front().getArgumentTypes());
+    for (Value result : results)
+      resultTypes.push_back(result.getType());
     func::ReturnOp::create(builder, fileLocation(), results);
     function.setFunctionType(builder.getFunctionType(types, resultTypes));
     for (auto [i, input] : llvm::enumerate(arguments))
       setAttributes(graph.tensors[input], [&](StringRef name, Attribute a) { function.setArgAttr(i, name, a); });
     for (auto [i, output] : llvm::enumerate(graph.outputs))
       setAttributes(graph.tensors[output], [&](StringRef name, Attribute a) { function.setResultAttr(i, name, a); });
+    states.mark();
     module->setAttr("nn.symbols", builder.getArrayAttr(symbols));
     module->setAttr("nn.source", builder.getStringAttr(graph.fileName));
     eraseUnused();

@@ -3,6 +3,7 @@
 #define AJOUR_LIB_IMPORT_TFLITE_IMPORTER_H
 
 #include "Reader.h"
+#include "State.h"
 
 #include "ajour/Dialect/NN/NN.h"
 #include "ajour/Dialect/NN/Shapes.h"
@@ -33,13 +34,14 @@ struct Range {
 class Node {
 public:
   Node(mlir::OpBuilder &builder, mlir::Location loc, const Graph &graph, const OperatorData &op,
-       std::vector<mlir::Value> &values, FoldBudget &foldBudget)
-      : b(builder), loc(loc), graph(graph), op(op), values(values), foldBudget(foldBudget) {}
+       std::vector<mlir::Value> &values, States &states, FoldBudget &foldBudget)
+      : b(builder), loc(loc), graph(graph), op(op), states(states), values(values), foldBudget(foldBudget) {}
 
   mlir::OpBuilder &b;
   mlir::Location loc;
   const Graph &graph;
   const OperatorData &op;
+  States &states;
 
   mlir::InFlightDiagnostic error() const { return mlir::emitError(loc); }
 
@@ -53,6 +55,10 @@ public:
 
   /// Operand i as it is; null after a diagnostic.
   mlir::Value value(size_t i);
+  /// Operand i, a variable tensor, as the operators so far leave it; and its value for what comes after. Other operands
+  /// keep none.
+  mlir::Value variable(size_t i);
+  mlir::LogicalResult setVariable(size_t i, mlir::Value value);
   /// Operand i as f32: dequantised, or widened from 16 bits.
   mlir::Value floatValue(size_t i);
   /// The elements of an integer operand that must be constant; reports when it is not.
@@ -175,6 +181,7 @@ struct OpRow {
   int minInputs, maxInputs; ///< -1: any number
   ImportFunction import;
   const char *customName = nullptr;
+  bool hasResult = true;
 };
 
 // The rows of each kind.
@@ -185,6 +192,8 @@ llvm::ArrayRef<OpRow> normRows();
 llvm::ArrayRef<OpRow> shapeRows();
 llvm::ArrayRef<OpRow> sliceRows();
 llvm::ArrayRef<OpRow> quantizationRows();
+llvm::ArrayRef<OpRow> recurrentRows();
+llvm::ArrayRef<OpRow> stateRows();
 
 //===--- shared by kinds -----------------------------------------------------===//
 

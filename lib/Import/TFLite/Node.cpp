@@ -45,8 +45,10 @@ Value Node::value(size_t i) {
     known = dequantizeBlocks(tensor);
   else if (!known && tensor.isConstant)
     known = constantOf(tensor);
+  if (!known && tensor.isVariable)
+    return variable(i);
   if (!known)
-    error() << "operand " << i << " '" << tensor.name << "' is a variable; models with state are not supported yet";
+    error() << "operand " << i << " '" << tensor.name << "' has no value";
   return known;
 }
 

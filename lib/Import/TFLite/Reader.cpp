@@ -82,7 +82,7 @@ public:
     subgraph = model->subgraphs()->Get(0);
     if (!subgraph)
       return error() << "subgraph 0 is missing";
-    if (failed(readTensors()) || failed(readOperators()) || failed(checkDefinitions()))
+    if (failed(readTensors()) || failed(readOperators()) || failed(checkDefinitions()) || failed(readInitialisers()))
       return failure();
     return std::move(graph);
   }
@@ -432,6 +432,42 @@ private:
   }
 
   //===--------------------------------------------------------------------===//
+  // Other subgraphs
+  //===--------------------------------------------------------------------===//
+
+  /// Reads the subgraphs that CALL_ONCE names, each once; one that does not exist is reported at the operator.
+  LogicalResult readInitialisers() {
+    std::map<int32_t, std::shared_ptr<Graph>> initialisers;
+    for (const OperatorData &op : graph.operators) {
+      const CallOnce *options = op.code == Builtin::CALL_ONCE ? op.table->options_as<CallOnce>() : nullptr;
+      int32_t index = options ? options->init_subgraph_index() : 0;
+      if (index < 1 || index >= int64_t(model->subgraphs()->size()) || !model->subgraphs()->Get(index) ||
+          initialisers.count(index))
+        continue;
+      const SubGraph *outer = subgraph;
+      Graph first = std::move(graph);
+      graph = Graph();
+      graph.fileName = first.fileName;
+      graph.file = std::move(first.file);
+      subgraph = model->subgraphs()->Get(index);
+      LogicalResult status =
+          subgraph->tensors() && subgraph->tensors()->size() ? readTensors() : LogicalResult::success();
+      if (succeeded(status))
+        status = readOperators();
+      if (succeeded(status))
+        status = checkDefinitions();
+      first.file = std::move(graph.file);
+      initialisers[index] = std::make_shared<Graph>(std::move(graph));
+      graph = std::move(first);
+      subgraph = outer;
+      if (failed(status))
+        return failure();
+    }
+    graph.initialisers = std::move(initialisers);
+    return success();
+  }
+
+  //===--------------------------------------------------------------------===//
   // Operators
   //===--------------------------------------------------------------------===//
 
@@ -481,6 +517,7 @@ private:
     if (op.type.empty())
       op.type = "builtin operator " + std::to_string(int(op.code));
     return success(succeeded(readIndices(table->inputs(), op.inputs, true, what + " (" + op.type + ")")) &&
+                   succeeded(readIndices(table->intermediates(), op.intermediates, true, what + " (" + op.type + ")")) &&
                    succeeded(readIndices(table->outputs(), op.outputs, false, what + " (" + op.type + ")")));
   }
 

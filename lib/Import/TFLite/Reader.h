@@ -1,7 +1,7 @@
 //===- Reader.h - a checked TFLite file -------------------------*- C++ -*-===//
 //
-// The door for untrusted bytes: behind it every index, offset, shape and buffer size of the first subgraph
-// is known to be good, and tensors hold their constants decoded (sparse ones dense).
+// The door for untrusted bytes: behind it every index, offset, shape and buffer size of the first subgraph,
+// and of those that initialise variables, is known to be good, and tensors hold their constants decoded (sparse ones dense).
 //
 //===----------------------------------------------------------------------===//
 #ifndef AJOUR_LIB_IMPORT_TFLITE_READER_H
@@ -13,6 +13,8 @@
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/Support/MemoryBuffer.h"
 
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -66,6 +68,7 @@ struct OperatorData {
   int32_t version = 1;
   const Operator *table = nullptr;
   std::vector<int32_t> inputs, outputs; ///< -1: an absent optional input
+  std::vector<int32_t> intermediates;   ///< tensors whose quantisation is that of values inside the operator; -1: none
 };
 
 struct Graph {
@@ -74,6 +77,7 @@ struct Graph {
   std::vector<TensorData> tensors;
   std::vector<OperatorData> operators;
   std::vector<int32_t> inputs, outputs;
+  std::map<int32_t, std::shared_ptr<Graph>> initialisers; ///< the subgraphs that CALL_ONCE operators name
 };
 
 /// Reads and checks a file; each problem is a diagnostic at a location in `path`.

@@ -14,6 +14,8 @@
 
 #include <unistd.h>
 
+#include "ajour/Reference/State.h"
+
 namespace ajour::test {
 
 TFLiteBuilder::TFLiteBuilder() {
@@ -99,8 +101,8 @@ static Outcome import(const std::string &bytes, const std::vector<HostTensor> *i
     outcome.imported = bool(module);
     if (module) {
       auto main = module->lookupSymbol<mlir::func::FuncOp>("main");
-      if (inputs && main.getNumArguments() == inputs->size())
-        executor()(*module, *inputs, outcome.outputs);
+      if (inputs && nn::inputArguments(main).size() == inputs->size())
+        executor()(*module, withInitialStates(main, *inputs), outcome.outputs);
     }
     outcome.errors = diagnostics.text();
     for (const std::string &note : diagnostics.notes())
