@@ -23,7 +23,7 @@ ORDER = [
     ["Dialect"],
     ["Reference"],
     ["Import"],
-    ["Conversion"],
+    ["Compress", "Conversion"],
     ["Target"],
     ["Pipeline"],
 ]

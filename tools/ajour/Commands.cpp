@@ -8,6 +8,7 @@ void registerCommands(CLI::App &app) {
   registerCompileCommand(app);
   registerVerifyCommand(app);
   registerTokenizeCommand(app);
+  registerCompressCommand(app);
   CommandHooks hooks;
   hooks.isModel = isModelFile;
   hooks.compile = compileForHere;

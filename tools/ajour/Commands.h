@@ -31,6 +31,7 @@ void attachProgress(CompileOptions &options, Progress &progress);
 void registerCompileCommand(CLI::App &app);
 void registerVerifyCommand(CLI::App &app);
 void registerTokenizeCommand(CLI::App &app);
+void registerCompressCommand(CLI::App &app);
 /// Lets `inspect` read models.
 void addInspectHooks(CommandHooks &hooks);
 /// Adds every command.

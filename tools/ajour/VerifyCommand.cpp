@@ -1,8 +1,5 @@
 //===- VerifyCommand.cpp - ajour verify --------------------------------------===//
-#include "Commands.h"
-#include "ToolSupport/Inputs.h"
-#include "ajour/Dialect/NN/NN.h"
-#include "ajour/Dialect/NN/Shapes.h"
+#include "ModelInputs.h"
 #include "ajour/Dialect/NN/State.h"
 #include "ajour/Pipeline/Verify.h"
 #include "ajour/Reference/State.h"
@@ -30,59 +27,17 @@ struct VerifyCommand : CompileArguments {
   bool allLevels = false;
 };
 
-/// The module's inputs (states aside) as the tools describe tensors; a symbolic size is -1.
-std::vector<TensorInfo> inputsOf(mlir::func::FuncOp main) {
-  std::vector<TensorInfo> infos;
-  for (unsigned i : nn::inputArguments(main)) {
-    auto type = llvm::cast<mlir::RankedTensorType>(main.getArgumentTypes()[i]);
-    TensorInfo info;
-    info.name = "input" + std::to_string(i);
-    if (auto name = main.getArgAttrOfType<mlir::StringAttr>(i, "nn.name"))
-      info.name = name.str();
-    if (auto scale = main.getArgAttrOfType<mlir::FloatAttr>(i, "nn.scale"))
-      info.scale = static_cast<float>(scale.getValueAsDouble());
-    if (auto zeroPoint = main.getArgAttrOfType<mlir::IntegerAttr>(i, "nn.zero_point"))
-      info.zeroPoint = static_cast<int32_t>(zeroPoint.getInt());
-    info.type = nn::getElementTypeId(type.getElementType());
-    for (mlir::AffineExpr dim : nn::getDims(type))
-      info.shape.push_back(nn::getConstant(dim).value_or(-1));
-    infos.push_back(std::move(info));
-  }
-  return infos;
-}
-
-/// A size of a symbolic dimension for random inputs: small, and within the bounds.
-int64_t sizeForRandom(mlir::ModuleOp module, mlir::AffineExpr dim) {
-  constexpr int64_t wanted = 4;
-  auto symbol = nn::matchSymbol(dim);
-  auto symbols = module->getAttrOfType<mlir::ArrayAttr>("nn.symbols");
-  if (!symbol || !symbols)
-    return 1;
-  auto bounds = llvm::cast<nn::SymbolAttr>(symbols[symbol->position]);
-  int64_t high = bounds.getMax() < 0 ? std::max(wanted, bounds.getMin()) : bounds.getMax();
-  return std::clamp(wanted, bounds.getMin(), high) * symbol->multiple;
-}
-
 std::vector<ajour::HostTensor> readInputs(mlir::ModuleOp module, const VerifyCommand &command) {
-  auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
-  std::vector<TensorInfo> infos = inputsOf(main);
-  std::vector<unsigned> arguments = nn::inputArguments(main);
+  std::vector<TensorInfo> infos = inputsOf(module);
   std::vector<InputFile> files;
-  if (!command.inputs.empty())
+  if (command.inputs.empty())
+    fixFreeSizes(module, infos);
+  else
     files = resolveInputFiles(command.inputs, infos);
   std::vector<ajour::HostTensor> tensors;
-  for (size_t i = 0; i < infos.size(); ++i) {
-    if (files.empty()) {
-      nn::Dims dims = nn::getDims(llvm::cast<mlir::RankedTensorType>(main.getArgumentTypes()[arguments[i]]));
-      for (size_t d = 0; d < dims.size(); ++d)
-        if (infos[i].shape[d] < 0)
-          infos[i].shape[d] = sizeForRandom(module, dims[d]);
-    }
-    HostTensor tensor =
-        files.empty() ? randomInput(infos[i], command.seed + i) : loadInput(files[i], infos[i], command.image);
-    const char *bytes = reinterpret_cast<const char *>(tensor.data.data());
-    tensors.push_back({tensor.type, tensor.shape, {bytes, bytes + tensor.data.size()}});
-  }
+  for (size_t i = 0; i < infos.size(); ++i)
+    tensors.push_back(toCompilerTensor(files.empty() ? randomInput(infos[i], command.seed + i)
+                                                     : loadInput(files[i], infos[i], command.image)));
   return tensors;
 }
 

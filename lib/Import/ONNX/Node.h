@@ -8,7 +8,7 @@
 #ifndef AJOUR_LIB_IMPORT_ONNX_NODE_H
 #define AJOUR_LIB_IMPORT_ONNX_NODE_H
 
-#include "Reader.h"
+#include "ajour/Import/OnnxFile.h"
 
 #include "ajour/Dialect/NN/NN.h"
 #include "ajour/Dialect/NN/Shapes.h"

@@ -1,5 +1,5 @@
 //===- Reader.cpp - bytes of an ONNX file as checked messages -----------------===//
-#include "Reader.h"
+#include "ajour/Import/OnnxFile.h"
 
 #include "ajour/Dialect/NN/Shapes.h"
 

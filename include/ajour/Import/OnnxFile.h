@@ -1,11 +1,11 @@
-//===- Reader.h - bytes of an ONNX file as checked messages ---*- C++ -*-===//
+//===- OnnxFile.h - bytes of an ONNX file as checked messages -*- C++ -*-===//
 //
 // The door through which untrusted bytes come: sizes, ranges and paths are checked here, so that the rest of
 // the importer may trust them.
 //
 //===----------------------------------------------------------------------===//
-#ifndef AJOUR_LIB_IMPORT_ONNX_READER_H
-#define AJOUR_LIB_IMPORT_ONNX_READER_H
+#ifndef AJOUR_IMPORT_ONNXFILE_H
+#define AJOUR_IMPORT_ONNXFILE_H
 
 #define ONNX_ML 1
 #include <onnx/onnx_pb.h>

@@ -1,0 +1,301 @@
+//===- Compress.cpp - compressed models from dense ones ------------------------===//
+#include "ajour/Compress/Compress.h"
+
+#include "Calibration.h"
+#include "ModelFormat.h"
+#include "ajour/Dialect/NN/Shapes.h"
+#include "ajour/Support/Diagnostics.h"
+#include "ajour/Support/NodeLocation.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+#include <cmath>
+#include <cstring>
+
+using namespace mlir;
+
+namespace ajour::compress {
+
+namespace {
+
+/// Inputs of a part; its moments then take 150 MB.
+constexpr int64_t mostColumns = 4608;
+
+/// Rows of calibration data for a layer with this many inputs: enough for moments of full rank, few enough for
+/// seconds of work.
+int64_t rowsFor(int64_t columns) { return std::max<int64_t>(8192, 3 * columns); }
+
+/// Bytes of a layer's weights in memory: kept weights, where they are, scales.
+int64_t storedBytes(const LayerPlan &plan, const LayerShape &shape, const std::vector<uint8_t> &kept, int64_t scales) {
+  double count = 0, bits = 0;
+  for (uint8_t keep : kept)
+    count += keep;
+  double all = double(kept.size()), value = plan.bits ? double(plan.bits) : 32;
+  switch (plan.structure) {
+  case Structure::Dense:
+    break;
+  case Structure::C4n:
+    bits = all / 4 * (plan.pruned == 2 ? 3 : 2) / double(plan.share);
+    break;
+  case Structure::NM:
+    bits = all / double(plan.of) * std::ceil(double(plan.kept) * std::log2(double(plan.of)));
+    break;
+  case Structure::Pattern: // the pattern's number and the input channel
+    bits = count / double(plan.entries) * (std::ceil(std::log2(double(std::max<int64_t>(plan.table, 2)))) + 16);
+    break;
+  case Structure::Block:
+    bits = count / double(plan.rows * plan.cols) * 16;
+    break;
+  case Structure::Unstructured:
+    bits = count * 16;
+    break;
+  }
+  return int64_t((count * value + bits + 7) / 8) + 4 * scales;
+}
+
+/// A layer on its way.
+struct Layer {
+  LayerReport report;
+  Operation *product = nullptr; ///< nn.conv or nn.matmul
+};
+
+class Compressor {
+public:
+  Compressor(MLIRContext *context, const std::string &path, const CompressOptions &options)
+      : context(context), path(path), options(options) {}
+
+  CompressedModel run();
+
+private:
+  void open();
+  void plan();
+  void checkRules(const std::vector<std::vector<std::string>> &obstacles);
+  void importModule();
+  void findProducts();
+  void compress(size_t index, const Calibration &calibration);
+  LayerProblem problemOf(size_t index, const Calibration &calibration);
+  void replaceWeights(Operation *product, const LayerShape &shape, const std::vector<float> &weights,
+                      const std::vector<float> &biasDelta);
+  void progress(const std::string &phase, int64_t done, int64_t total) const {
+    if (options.progress)
+      options.progress(phase, done, total);
+  }
+
+  MLIRContext *context;
+  const std::string &path;
+  const CompressOptions &options;
+  std::unique_ptr<ModelFormat> format;
+  std::vector<Layer> layers;
+  OwningOpRef<ModuleOp> module;
+  CompressReport report;
+};
+
+void Compressor::open() {
+  if (!StringRef(path).ends_with_insensitive(".onnx"))
+    throw CompressError("'" + path + "' cannot be compressed: expected an ONNX file (.onnx)");
+  format = openOnnx(context, path);
+  if (format->layers().empty())
+    throw CompressError("'" + path + "' has no layer with constant weights (Conv, Gemm or MatMul)");
+}
+
+/// A rule that nothing fits, or whose structure no layer can have, is a mistake of the recipe.
+void Compressor::checkRules(const std::vector<std::vector<std::string>> &obstacles) {
+  for (size_t r = 0; r < options.recipe.rules.size(); ++r) {
+    const Rule &rule = options.recipe.rules[r];
+    if (rule.number == 0 || !rule.plan.changes())
+      continue; // made by a scheme
+    std::string where = "recipe '" + options.recipe.file + "': rule " + std::to_string(rule.number) + ": ";
+    if (obstacles[r].empty()) {
+      std::string names;
+      for (size_t i = 0; i < layers.size() && i < 8; ++i)
+        names += (i ? ", '" : "'") + layers[i].report.node + "'";
+      throw CompressError(where + "fits no layer of '" + path + "' that an earlier rule has not taken; there are " +
+                          names + (layers.size() > 8 ? ", ..." : ""));
+    }
+    if (!llvm::is_contained(obstacles[r], ""))
+      throw CompressError(where + "no layer that it fits can become " + toString(rule.plan) + ": " + obstacles[r][0]);
+  }
+}
+
+void Compressor::plan() {
+  // For each rule what stands against it in each layer that it decides on.
+  std::vector<std::vector<std::string>> obstacles(options.recipe.rules.size());
+  for (const FileLayer &file : format->layers()) {
+    Layer layer;
+    LayerReport &report = layer.report;
+    report.node = file.node;
+    report.type = file.type;
+    report.weight = file.weight;
+    report.shape = file.fileShape;
+    report.elements = file.shape.outputs * file.shape.columns();
+    report.bytesBefore = report.bytesAfter = 4 * report.elements;
+    for (size_t r = 0; r < options.recipe.rules.size(); ++r) {
+      const Rule &rule = options.recipe.rules[r];
+      if (!rule.fits(file.node, file.weight, file.kind, file.window, layers.empty()))
+        continue;
+      std::string why = file.why;
+      if (why.empty())
+        why = obstacle(file.shape, rule.plan);
+      if (why.empty())
+        why = format->refusal(layers.size(), rule.plan);
+      obstacles[r].push_back(why.empty() ? "" : "node '" + file.node + "': " + why);
+      report.why = rule.plan.changes() ? why : "";
+      if (why.empty())
+        report.plan = rule.plan;
+      break;
+    }
+    layers.push_back(std::move(layer));
+  }
+  checkRules(obstacles);
+}
+
+void Compressor::importModule() {
+  DiagnosticCollector diagnostics(context, path);
+  module = importModel(context, path, options.import);
+  if (!module)
+    throw CompressError(diagnostics.text());
+}
+
+/// The products that the nodes of layers became, with their weights as they are in the file.
+void Compressor::findProducts() {
+  llvm::StringMap<size_t> byNode;
+  for (size_t i = 0; i < layers.size(); ++i)
+    byNode[std::to_string(format->layers()[i].index) + " " + layers[i].report.node] = i;
+  module->walk([&](Operation *op) {
+    if (!isa<nn::ConvOp, nn::MatmulOp>(op) || !nn::getConstantValue(op->getOperand(1)))
+      return;
+    for (const NodeInfo &node : getNodes(op->getLoc()))
+      if (auto found = byNode.find(std::to_string(node.index) + " " + node.name); found != byNode.end())
+        layers[found->second].product = op;
+  });
+  for (size_t i = 0; i < layers.size(); ++i) {
+    LayerReport &report = layers[i].report;
+    auto constant = layers[i].product ? nn::getConstantValue(layers[i].product->getOperand(1)) : ElementsAttr();
+    if (!report.plan.changes() || (constant && constant.getNumElements() == report.elements &&
+                                   constant.getElementType().isF32()))
+      continue;
+    layers[i].product = nullptr;
+    report.plan.method = Method::Magnitude;
+    report.why = "its product is not found in the imported model, so its inputs are not known";
+  }
+}
+
+/// Gives a product the weights that it has now, so that layers behind it see their inputs as they will be.
+void Compressor::replaceWeights(Operation *product, const LayerShape &shape, const std::vector<float> &weights,
+                                const std::vector<float> &biasDelta) {
+  OpBuilder builder(product);
+  auto set = [&](unsigned operand, const std::vector<float> &values) {
+    auto type = cast<RankedTensorType>(product->getOperand(operand).getType());
+    ArrayRef<char> bytes(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(float));
+    product->setOperand(operand, nn::ConstantOp::create(builder, product->getLoc(), type, nn::makeConstant(type, bytes)));
+  };
+  auto matmul = dyn_cast<nn::MatmulOp>(product);
+  if (matmul && !matmul.getTransposeRhs()) {
+    std::vector<float> transposed(weights.size());
+    for (int64_t o = 0; o < shape.outputs; ++o)
+      for (int64_t c = 0; c < shape.channels; ++c)
+        transposed[c * shape.outputs + o] = weights[o * shape.channels + c];
+    set(1, transposed);
+  } else {
+    set(1, weights);
+  }
+  if (biasDelta.empty())
+    return;
+  std::vector<float> bias = *nn::constantFloats(nn::getConstantValue(product->getOperand(2)));
+  for (size_t o = 0; o < bias.size(); ++o)
+    bias[o] += biasDelta[o];
+  set(2, bias);
+}
+
+LayerProblem Compressor::problemOf(size_t index, const Calibration &calibration) {
+  const FileLayer &file = format->layers()[index];
+  LayerProblem problem;
+  problem.shape = file.shape;
+  problem.weights = format->weights(index);
+  problem.parts = partsOf(file.shape, mostColumns);
+  problem.damping = options.recipe.damping;
+  Operation *product = layers[index].product;
+  if (!product || !calibration.numSamples())
+    return problem;
+  problem.hasBias = file.hasBias && product->getNumOperands() > 2 && nn::getConstantValue(product->getOperand(2));
+  const std::vector<HostTensor> &inputs = calibration.valueOf(product->getOperand(0));
+  int64_t rows = rowsFor(file.shape.columns());
+  if (auto conv = dyn_cast<nn::ConvOp>(product))
+    measureMoments(conv, inputs, rows, problem);
+  else
+    measureMoments(cast<nn::MatmulOp>(product), inputs, rows, problem);
+  return problem;
+}
+
+void Compressor::compress(size_t index, const Calibration &calibration) {
+  const FileLayer &file = format->layers()[index];
+  Layer &layer = layers[index];
+  LayerPlan plan = layer.report.plan;
+  if (plan.group >= file.shape.channels)
+    plan.group = 0; // one scale for each output is the same, for a kernel of one tap
+  LayerProblem problem = problemOf(index, calibration);
+  LayerPlan plain = plan;
+  plain.method = Method::Magnitude;
+  LayerSolution solution = solve(problem, plain);
+  layer.report.errorMagnitude = solution.error;
+  if (plan.method == Method::SecondOrder)
+    if (LayerSolution better = solve(problem, plan); better.error <= solution.error)
+      solution = std::move(better);
+  layer.report.error = solution.error;
+  layer.report.zeros = int64_t(std::count(solution.weights.begin(), solution.weights.end(), 0.f));
+  layer.report.bytesAfter = storedBytes(plan, file.shape, solution.kept, int64_t(solution.scales.size()));
+  if (layer.product && calibration.numSamples())
+    replaceWeights(layer.product, file.shape, solution.weights, solution.biasDelta);
+  format->store(index, plan, solution);
+}
+
+CompressedModel Compressor::run() {
+  progress("reading", 0, 1);
+  open();
+  plan();
+  importModule();
+  findProducts();
+  std::vector<Sample> samples;
+  if (options.samples)
+    samples = options.samples(*module);
+  report.samples = int64_t(samples.size());
+
+  llvm::DenseMap<Operation *, size_t> byProduct;
+  int64_t total = 0, done = 0;
+  for (size_t i = 0; i < layers.size(); ++i)
+    if (layers[i].report.plan.changes()) {
+      ++total;
+      if (layers[i].product)
+        byProduct[layers[i].product] = i;
+    }
+  DiagnosticCollector diagnostics(context, path);
+  Calibration calibration(module->lookupSymbol<func::FuncOp>("main"), std::move(samples));
+  calibration.before = [&](Operation *op) {
+    auto found = byProduct.find(op);
+    if (found == byProduct.end())
+      return;
+    progress("compressing " + layers[found->second].report.node, done++, total);
+    compress(found->second, calibration);
+  };
+  try {
+    calibration.run();
+  } catch (const CompressError &problem) {
+    std::string text = diagnostics.text();
+    throw CompressError("'" + path + "': " + problem.what() + (text.empty() ? "" : "\n" + text));
+  }
+  for (size_t i = 0; i < layers.size(); ++i)
+    if (layers[i].report.plan.changes() && !layers[i].product)
+      compress(i, Calibration(module->lookupSymbol<func::FuncOp>("main"), {}));
+  for (Layer &layer : layers)
+    report.layers.push_back(std::move(layer.report));
+  progress("writing", 0, 1);
+  return {format->serialise(), std::move(report)};
+}
+
+} // namespace
+
+CompressedModel compressModel(MLIRContext *context, const std::string &path, const CompressOptions &options) {
+  return Compressor(context, path, options).run();
+}
+
+} // namespace ajour::compress

@@ -1,0 +1,33 @@
+//===- ModelInputs.h - inputs of an imported module ------------*- C++ -*-===//
+#ifndef AJOUR_TOOLS_AJOUR_MODELINPUTS_H
+#define AJOUR_TOOLS_AJOUR_MODELINPUTS_H
+
+#include "Commands.h"
+#include "ToolSupport/Inputs.h"
+#include "ajour/Compress/Compress.h"
+
+namespace ajour::tools {
+
+/// The module's inputs as the tools describe tensors; a symbolic size is -1.
+std::vector<TensorInfo> inputsOf(mlir::ModuleOp module);
+
+/// Gives symbolic sizes small values within their bounds.
+void fixFreeSizes(mlir::ModuleOp module, std::vector<TensorInfo> &infos);
+
+ajour::HostTensor toCompilerTensor(const HostTensor &tensor);
+
+/// Data that a model is tried with.
+struct CalibrationArguments {
+  std::vector<std::string> files;
+  ImageOptions image;
+  int64_t samples = 128;
+  uint64_t seed = 1;
+};
+void addCalibrationOptions(CLI::App &command, CalibrationArguments &arguments);
+
+/// Reads the files, or makes inputs where there are none. Throws ToolError.
+std::vector<compress::Sample> calibrationSamples(mlir::ModuleOp module, const CalibrationArguments &arguments);
+
+} // namespace ajour::tools
+
+#endif
