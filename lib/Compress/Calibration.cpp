@@ -38,19 +38,19 @@ bool forEachParallel(int64_t count, const std::function<bool(int64_t)> &work) {
 
 Calibration::Calibration(func::FuncOp main, std::vector<Sample> samples) : main(main), samples(std::move(samples)) {}
 
-void Calibration::evaluateOperation(Operation *op) {
+void Calibration::evaluateInto(Lane &lane, Operation *op, ValueRange operands, Lookup lookup) {
   // What depends on no input is the same for all.
-  bool shared = llvm::all_of(op->getOperands(), [&](Value operand) { return valueOf(operand).size() == 1; }) &&
-                (op->getNumOperands() || isa<nn::ConstantOp>(op));
+  bool shared = llvm::all_of(operands, [&](Value operand) { return lookup(operand).size() == 1; }) &&
+                (!operands.empty() || isa<nn::ConstantOp>(op));
   int64_t count = shared ? 1 : numSamples();
   std::vector<std::vector<HostTensor>> results(op->getNumResults(), std::vector<HostTensor>(count));
   bool good = forEachParallel(count, [&](int64_t s) {
-    SmallVector<const HostTensor *> operands;
-    for (Value operand : op->getOperands()) {
-      const std::vector<HostTensor> &all = valueOf(operand);
-      operands.push_back(&all[all.size() == 1 ? 0 : s]);
+    SmallVector<const HostTensor *> tensors;
+    for (Value operand : operands) {
+      const std::vector<HostTensor> &all = lookup(operand);
+      tensors.push_back(&all[all.size() == 1 ? 0 : s]);
     }
-    FailureOr<std::vector<HostTensor>> found = evaluate(op, operands, samples[s].symbols);
+    FailureOr<std::vector<HostTensor>> found = evaluate(op, tensors, samples[s].symbols);
     if (failed(found))
       return false;
     for (size_t r = 0; r < found->size(); ++r)
@@ -60,7 +60,13 @@ void Calibration::evaluateOperation(Operation *op) {
   if (!good)
     throw CompressError("the model cannot be run on the calibration data");
   for (auto [value, tensors] : llvm::zip_equal(op->getResults(), results))
-    values[value] = std::move(tensors);
+    lane[value] = std::move(tensors);
+}
+
+void Calibration::evaluateConstants(ValueRange operands) {
+  for (Value operand : operands)
+    if (Operation *definition = operand.getDefiningOp(); definition && !values.count(operand))
+      evaluateInto(values, definition, {}, [&](Value v) -> const std::vector<HostTensor> & { return valueOf(v); });
 }
 
 /// Forgets what no later operation reads.
@@ -69,8 +75,10 @@ void Calibration::release(Operation *op) {
     return llvm::all_of(value.getUsers(), [&](Operation *user) { return user == op || user->isBeforeInBlock(op); });
   };
   for (Value operand : op->getOperands())
-    if (isDead(operand))
+    if (isDead(operand)) {
       values.erase(operand);
+      unchanged.erase(operand);
+    }
 }
 
 void Calibration::run() {
@@ -84,14 +92,20 @@ void Calibration::run() {
   for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
     if (progress)
       progress(done++, total);
+    SmallVector<Value> operands(op.getOperands());
     if (before)
       before(&op);
     if (samples.empty())
       continue;
-    for (Value operand : op.getOperands())
-      if (Operation *definition = operand.getDefiningOp(); definition && !values.count(operand))
-        evaluateOperation(definition);
-    evaluateOperation(&op);
+    evaluateConstants(operands);
+    evaluateConstants(op.getOperands());
+    bool differs = operands != SmallVector<Value>(op.getOperands()) ||
+                   llvm::any_of(operands, [&](Value operand) { return unchanged.count(operand) != 0; });
+    evaluateInto(values, &op, op.getOperands(),
+                 [&](Value v) -> const std::vector<HostTensor> & { return valueOf(v); });
+    if (differs)
+      evaluateInto(unchanged, &op, operands,
+                   [&](Value v) -> const std::vector<HostTensor> & { return unchangedValueOf(v); });
     if (after)
       for (Value result : op.getResults())
         after(result, valueOf(result));
@@ -105,42 +119,80 @@ void Calibration::run() {
 
 namespace {
 
-/// Collects rows of inputs of one part, some thousand at a time.
+using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+/// Collects rows of inputs of one part, some hundred at a time.
 class MomentSum {
 public:
-  explicit MomentSum(int64_t columns)
-      : buffer(rowsAtOnce, columns), sum(Eigen::MatrixXf::Zero(columns, columns)), total(Vector::Zero(columns)) {}
+  /// `weights`: the part's, [outputs][columns]. With `drifts` inputs without the changes come too.
+  MomentSum(Rows weights, bool drifts)
+      : weights(std::move(weights)), drifts(drifts), changed(rowsAtOnce, this->weights.cols()),
+        unchanged(drifts ? rowsAtOnce : 0, this->weights.cols()),
+        moments(Eigen::MatrixXf::Zero(columns(), columns())), means(Vector::Zero(columns())),
+        targets(Matrix::Zero(outputs(), columns())), targetMeans(Vector::Zero(outputs())),
+        targetSquares(Vector::Zero(outputs())) {}
 
-  float *nextRow() {
+  /// The next row to be filled, with the changes and without them (null where nothing drifts).
+  std::pair<float *, float *> nextRow() {
     if (filled == rowsAtOnce)
       flush();
-    return buffer.row(filled++).data();
+    int64_t row = filled++;
+    return {changed.row(row).data(), drifts ? unchanged.row(row).data() : nullptr};
   }
 
   void store(LayerPart &part) {
     flush();
     if (!count)
       return;
-    Eigen::MatrixXf full = sum.selfadjointView<Eigen::Lower>();
+    Eigen::MatrixXf full = moments.selfadjointView<Eigen::Lower>();
     part.moments = full.cast<double>() / double(count);
-    part.means = total / double(count);
+    part.means = means / double(count);
+    part.targetMeans = targetMeans / double(count);
+    part.targetSquares = targetSquares / double(count);
+    part.targets = drifts ? Matrix(targets / double(count)) : Matrix(weights.cast<double>() * part.moments);
   }
 
 private:
+  int64_t columns() const { return weights.cols(); }
+  int64_t outputs() const { return weights.rows(); }
+
   void flush() {
-    auto rows = buffer.topRows(filled);
-    sum.selfadjointView<Eigen::Lower>().rankUpdate(rows.transpose());
-    total += rows.cast<double>().colwise().sum().transpose();
+    auto x = changed.topRows(filled);
+    moments.selfadjointView<Eigen::Lower>().rankUpdate(x.transpose());
+    means += x.cast<double>().colwise().sum().transpose();
+    Rows y = (drifts ? unchanged.topRows(filled) : x) * weights.transpose();
+    targetMeans += y.cast<double>().colwise().sum().transpose();
+    targetSquares += y.cast<double>().colwise().squaredNorm().transpose();
+    if (drifts)
+      targets += (y.transpose() * x).cast<double>();
     count += filled;
     filled = 0;
   }
 
   static constexpr int64_t rowsAtOnce = 512;
-  Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> buffer;
-  Eigen::MatrixXf sum;
-  Vector total;
+  Rows weights;
+  bool drifts;
+  Rows changed, unchanged;
+  Eigen::MatrixXf moments;
+  Vector means;
+  Matrix targets;
+  Vector targetMeans, targetSquares;
   int64_t filled = 0, count = 0;
 };
+
+std::vector<MomentSum> sumsFor(const LayerProblem &problem, bool drifts) {
+  const LayerShape &shape = problem.shape;
+  std::vector<MomentSum> sums;
+  for (const LayerPart &part : problem.parts) {
+    std::vector<int64_t> columns = part.columnsOf(shape);
+    Rows weights(shape.outputsPerGroup(), int64_t(columns.size()));
+    for (int64_t o = 0; o < weights.rows(); ++o)
+      for (size_t c = 0; c < columns.size(); ++c)
+        weights(o, c) = problem.weights[(part.group * shape.outputsPerGroup() + o) * shape.columns() + columns[c]];
+    sums.emplace_back(std::move(weights), drifts);
+  }
+  return sums;
+}
 
 /// About `most` of `all` numbers, spread over them; the same ones each time.
 std::vector<int64_t> spread(int64_t all, int64_t most) {
@@ -189,15 +241,18 @@ std::vector<int64_t> windowPixels(nn::ConvOp op, ArrayRef<int64_t> input, ArrayR
 
 } // namespace
 
-void measureMoments(nn::ConvOp op, const std::vector<HostTensor> &inputs, int64_t mostRows, LayerProblem &problem) {
+void measure(nn::ConvOp op, const LayerInputs &inputs, int64_t mostRows, LayerProblem &problem) {
   const LayerShape &shape = problem.shape;
   ArrayRef<int64_t> filter = cast<RankedTensorType>(op.getFilter().getType()).getShape();
   ArrayRef<int64_t> window = filter.drop_front().drop_back();
-  std::vector<MomentSum> sums;
-  for (const LayerPart &part : problem.parts)
-    sums.emplace_back(shape.taps * part.count);
-  for (const HostTensor &input : inputs) {
-    std::vector<float> values = floatsOf(input, op.getContext());
+  bool drifts = &inputs.changed != &inputs.unchanged;
+  std::vector<MomentSum> sums = sumsFor(problem, drifts);
+  int64_t most = std::max<int64_t>(mostRows / int64_t(inputs.changed.size()), 4);
+  for (size_t i = 0; i < inputs.changed.size(); ++i) {
+    const HostTensor &input = inputs.changed[i];
+    std::vector<float> values = floatsOf(input, op.getContext()), before;
+    if (drifts)
+      before = floatsOf(inputs.unchanged[i], op.getContext());
     // The result's shape; symbolic sizes are known from the input.
     SmallVector<int64_t> output{input.shape[0]};
     for (size_t d = 0; d < window.size(); ++d) {
@@ -207,18 +262,22 @@ void measureMoments(nn::ConvOp op, const std::vector<HostTensor> &inputs, int64_
     int64_t positions = 1;
     for (int64_t size : output)
       positions *= size;
-    int64_t most = std::max<int64_t>(mostRows / int64_t(inputs.size()), 4);
     for (int64_t position : spread(positions, most)) {
       std::vector<int64_t> pixels = windowPixels(op, input.shape, window, output, position);
       for (auto [part, sum] : llvm::zip_equal(problem.parts, sums)) {
-        float *row = sum.nextRow();
-        for (int64_t pixel : pixels) {
-          if (pixel < 0)
-            std::fill_n(row, part.count, 0.f);
-          else
-            std::copy_n(values.data() + pixel + part.group * shape.channels + part.first, part.count, row);
-          row += part.count;
-        }
+        auto [row, beforeRow] = sum.nextRow();
+        auto fill = [&, first = part.group * shape.channels + part.first, count = part.count](const std::vector<float> &from, float *to) {
+          for (int64_t pixel : pixels) {
+            if (pixel < 0)
+              std::fill_n(to, count, 0.f);
+            else
+              std::copy_n(from.data() + pixel + first, count, to);
+            to += count;
+          }
+        };
+        fill(values, row);
+        if (beforeRow)
+          fill(before, beforeRow);
       }
     }
   }
@@ -226,23 +285,28 @@ void measureMoments(nn::ConvOp op, const std::vector<HostTensor> &inputs, int64_
     sum.store(part);
 }
 
-void measureMoments(nn::MatmulOp op, const std::vector<HostTensor> &inputs, int64_t mostRows, LayerProblem &problem) {
-  std::vector<MomentSum> sums;
-  for (const LayerPart &part : problem.parts)
-    sums.emplace_back(part.count);
-  for (const HostTensor &input : inputs) {
-    std::vector<float> values = floatsOf(input, op.getContext());
+void measure(nn::MatmulOp op, const LayerInputs &inputs, int64_t mostRows, LayerProblem &problem) {
+  bool drifts = &inputs.changed != &inputs.unchanged;
+  std::vector<MomentSum> sums = sumsFor(problem, drifts);
+  int64_t most = std::max<int64_t>(mostRows / int64_t(inputs.changed.size()), 4);
+  for (size_t i = 0; i < inputs.changed.size(); ++i) {
+    const HostTensor &input = inputs.changed[i];
+    std::vector<float> values = floatsOf(input, op.getContext()), before;
+    if (drifts)
+      before = floatsOf(inputs.unchanged[i], op.getContext());
     int64_t columns = problem.shape.channels, rows = columns ? input.numElements() / columns : 0;
     // Transposed, the elements of a row are `stride` apart.
     bool transposed = op.getTransposeLhs();
     int64_t stride = transposed ? input.shape.back() : 1;
-    int64_t most = std::max<int64_t>(mostRows / int64_t(inputs.size()), 4);
     for (int64_t r : spread(rows, most)) {
       int64_t base = transposed ? r / stride * stride * columns + r % stride : r * columns;
       for (auto [part, sum] : llvm::zip_equal(problem.parts, sums)) {
-        float *row = sum.nextRow();
-        for (int64_t c = 0; c < part.count; ++c)
+        auto [row, beforeRow] = sum.nextRow();
+        for (int64_t c = 0; c < part.count; ++c) {
           row[c] = values[base + (part.first + c) * stride];
+          if (beforeRow)
+            beforeRow[c] = before[base + (part.first + c) * stride];
+        }
       }
     }
   }

@@ -13,7 +13,8 @@
 namespace ajour::compress {
 
 /// Runs a function of nn operations on all samples at once, operation by operation, so that an operation can be changed when its
-/// operands are known and what follows sees its new results.
+/// operands are known and what follows sees its new results. Beside that it runs the function as it was: where the two differ,
+/// a layer can make up for what happened before it.
 class Calibration {
 public:
   Calibration(mlir::func::FuncOp main, std::vector<Sample> samples);
@@ -28,22 +29,38 @@ public:
   void run();
 
   int64_t numSamples() const { return int64_t(samples.size()); }
+  /// Before run(), which takes their inputs.
+  const std::vector<Sample> &allSamples() const { return samples; }
   /// Inside `before`: the value of an operand for each sample, or one that is the same for all.
   const std::vector<HostTensor> &valueOf(mlir::Value value) const { return values.find(value)->second; }
+  /// The same without any changes.
+  const std::vector<HostTensor> &unchangedValueOf(mlir::Value value) const {
+    auto found = unchanged.find(value);
+    return found == unchanged.end() ? valueOf(value) : found->second;
+  }
 
 private:
-  void evaluateOperation(mlir::Operation *op);
+  using Lane = llvm::DenseMap<mlir::Value, std::vector<HostTensor>>;
+  using Lookup = llvm::function_ref<const std::vector<HostTensor> &(mlir::Value)>;
+  void evaluateInto(Lane &lane, mlir::Operation *op, mlir::ValueRange operands, Lookup lookup);
+  void evaluateConstants(mlir::ValueRange operands);
   void release(mlir::Operation *op);
 
   mlir::func::FuncOp main;
   std::vector<Sample> samples;
-  llvm::DenseMap<mlir::Value, std::vector<HostTensor>> values;
+  Lane values;
+  Lane unchanged; ///< those that differ from `values`
 };
 
-/// Sets the moments and means of a layer's parts from the values of its input: the rows of a matrix product, or windows of a
+/// The values of a layer's input, with the changes before it and without them.
+struct LayerInputs {
+  const std::vector<HostTensor> &changed, &unchanged;
+};
+
+/// Sets what a layer's parts know of the data from the values of its input: the rows of a matrix product, or windows of a
 /// convolution. At most about `mostRows` of them, chosen evenly.
-void measureMoments(nn::ConvOp op, const std::vector<HostTensor> &inputs, int64_t mostRows, LayerProblem &problem);
-void measureMoments(nn::MatmulOp op, const std::vector<HostTensor> &inputs, int64_t mostRows, LayerProblem &problem);
+void measure(nn::ConvOp op, const LayerInputs &inputs, int64_t mostRows, LayerProblem &problem);
+void measure(nn::MatmulOp op, const LayerInputs &inputs, int64_t mostRows, LayerProblem &problem);
 
 } // namespace ajour::compress
 

@@ -3,6 +3,7 @@
 
 #include "Calibration.h"
 #include "ModelFormat.h"
+#include "Ranges.h"
 #include "ajour/Dialect/NN/Shapes.h"
 #include "ajour/Support/Diagnostics.h"
 #include "ajour/Support/NodeLocation.h"
@@ -72,6 +73,8 @@ private:
   void checkRules(const std::vector<std::vector<std::string>> &obstacles);
   void importModule();
   void findProducts();
+  void collectRanges(Calibration &calibration);
+  void quantiseActivations();
   void compress(size_t index, const Calibration &calibration);
   LayerProblem problemOf(size_t index, const Calibration &calibration);
   void replaceWeights(Operation *product, const LayerShape &shape, const std::vector<float> &weights,
@@ -88,6 +91,7 @@ private:
   std::vector<Layer> layers;
   OwningOpRef<ModuleOp> module;
   CompressReport report;
+  ActivationRanges ranges;
 };
 
 void Compressor::open() {
@@ -153,7 +157,7 @@ void Compressor::importModule() {
   DiagnosticCollector diagnostics(context, path);
   module = importModel(context, path, options.import);
   if (!module)
-    throw CompressError(diagnostics.text());
+    throw ImportFailure(diagnostics.text());
 }
 
 /// The products that the nodes of layers became, with their weights as they are in the file.
@@ -218,12 +222,13 @@ LayerProblem Compressor::problemOf(size_t index, const Calibration &calibration)
   if (!product || !calibration.numSamples())
     return problem;
   problem.hasBias = file.hasBias && product->getNumOperands() > 2 && nn::getConstantValue(product->getOperand(2));
-  const std::vector<HostTensor> &inputs = calibration.valueOf(product->getOperand(0));
+  Value input = product->getOperand(0);
+  LayerInputs inputs{calibration.valueOf(input), calibration.unchangedValueOf(input)};
   int64_t rows = rowsFor(file.shape.columns());
   if (auto conv = dyn_cast<nn::ConvOp>(product))
-    measureMoments(conv, inputs, rows, problem);
+    measure(conv, inputs, rows, problem);
   else
-    measureMoments(cast<nn::MatmulOp>(product), inputs, rows, problem);
+    measure(cast<nn::MatmulOp>(product), inputs, rows, problem);
   return problem;
 }
 
@@ -247,6 +252,31 @@ void Compressor::compress(size_t index, const Calibration &calibration) {
   if (layer.product && calibration.numSamples())
     replaceWeights(layer.product, file.shape, solution.weights, solution.biasDelta);
   format->store(index, plan, solution);
+}
+
+/// Notes what activations lie between when the model runs with compressed weights.
+void Compressor::collectRanges(Calibration &calibration) {
+  calibration.after = [this](Value value, const std::vector<HostTensor> &tensors) { noteRange(value, tensors, ranges); };
+  auto main = module->lookupSymbol<func::FuncOp>("main");
+  for (BlockArgument argument : main.getArguments()) {
+    std::vector<HostTensor> tensors;
+    for (const Sample &sample : calibration.allSamples())
+      tensors.push_back(sample.inputs[argument.getArgNumber()]);
+    auto name = main.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "nn.name");
+    if (name && !tensors.empty() && tensors[0].elementType == AJOUR_F32)
+      ranges.inputs[name.str()] = chooseRange(sampleValues(tensors));
+  }
+}
+
+void Compressor::quantiseActivations() {
+  if (!report.samples)
+    throw CompressError("recipe '" + options.recipe.file + "': 'activations' needs calibration data");
+  bool any = llvm::any_of(layers, [](const Layer &layer) { return layer.report.plan.bits && !layer.report.plan.group; });
+  if (!any)
+    throw CompressError("recipe '" + options.recipe.file +
+                        "': 'activations' is for layers with 'bits' and without 'group', and there is none");
+  if (!format->quantiseActivations(ranges))
+    throw CompressError("'" + path + "': its operator set is older than 13, with which quantised activations came; convert it to a newer one");
 }
 
 CompressedModel Compressor::run() {
@@ -277,6 +307,8 @@ CompressedModel Compressor::run() {
     progress("compressing " + layers[found->second].report.node, done++, total);
     compress(found->second, calibration);
   };
+  if (options.recipe.activations)
+    collectRanges(calibration);
   try {
     calibration.run();
   } catch (const CompressError &problem) {
@@ -286,6 +318,8 @@ CompressedModel Compressor::run() {
   for (size_t i = 0; i < layers.size(); ++i)
     if (layers[i].report.plan.changes() && !layers[i].product)
       compress(i, Calibration(module->lookupSymbol<func::FuncOp>("main"), {}));
+  if (options.recipe.activations)
+    quantiseActivations();
   for (Layer &layer : layers)
     report.layers.push_back(std::move(layer.report));
   progress("writing", 0, 1);

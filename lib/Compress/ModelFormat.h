@@ -6,6 +6,7 @@
 
 #include "mlir/IR/MLIRContext.h"
 
+#include <map>
 #include <memory>
 
 namespace ajour::compress {
@@ -23,6 +24,15 @@ struct FileLayer {
   std::string why;      ///< why the weights cannot be changed; empty: they can
 };
 
+/// What the values of an activation lie between, by the place where it is made.
+struct ActivationRanges {
+  struct Range {
+    float low = 0, high = 0;
+  };
+  std::map<int64_t, Range> nodes; ///< first output of a node
+  std::map<std::string, Range> inputs;
+};
+
 /// A model file whose weights can be replaced. All functions throw CompressError.
 class ModelFormat {
 public:
@@ -35,6 +45,9 @@ public:
   /// Why the format cannot hold what the plan asks for; empty: it can.
   virtual std::string refusal(size_t layer, const LayerPlan &plan) = 0;
   virtual void store(size_t layer, const LayerPlan &plan, const LayerSolution &solution) = 0;
+  /// Lets the inputs of layers that have integer weights be integers too, and what lies between them. False: the format or
+  /// its version cannot.
+  virtual bool quantiseActivations(const ActivationRanges &ranges) = 0;
   virtual std::string serialise() = 0;
 
 protected:

@@ -1,25 +1,13 @@
 //===- OnnxFormat.cpp - the weights of an ONNX file ----------------------------===//
-#include "ModelFormat.h"
-
-#include "ajour/Import/OnnxFile.h"
+#include "OnnxFormat.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSet.h"
-
-#include <nlohmann/json.hpp>
 
 #include <cstring>
-#include <set>
 
 namespace ajour::compress {
 
 namespace {
-
-using onnx::AttributeProto;
-using onnx::GraphProto;
-using onnx::NodeProto;
-using onnx::TensorProto;
 
 /// The metadata key under which the structure of each weight is kept, by the name of its tensor.
 constexpr const char *encodingKey = "ajour.encoding";
@@ -39,20 +27,6 @@ int64_t intAttribute(const NodeProto &node, llvm::StringRef name, int64_t otherw
 float floatAttribute(const NodeProto &node, llvm::StringRef name, float otherwise) {
   const AttributeProto *attribute = findAttribute(node, name);
   return attribute ? attribute->f() : otherwise;
-}
-
-/// Replaces a tensor's elements, whatever held them.
-void setData(TensorProto &tensor, int32_t type, const void *data, size_t bytes) {
-  std::string name = tensor.name(), doc = tensor.doc_string();
-  std::vector<int64_t> dims(tensor.dims().begin(), tensor.dims().end());
-  tensor.Clear();
-  tensor.set_name(name);
-  if (!doc.empty())
-    tensor.set_doc_string(doc);
-  for (int64_t dim : dims)
-    tensor.add_dims(dim);
-  tensor.set_data_type(type);
-  tensor.set_raw_data(data, bytes);
 }
 
 nlohmann::json structureJson(const LayerPlan &plan) {
@@ -80,55 +54,37 @@ nlohmann::json structureJson(const LayerPlan &plan) {
   return json;
 }
 
-class OnnxFormat : public ModelFormat {
-public:
-  OnnxFormat(mlir::MLIRContext *context, const std::string &path) : context(context) {
-    std::string error;
-    file = onnx_import::readModel(path, error);
-    if (!file)
-      throw CompressError("'" + path + "' " + error);
-    indexGraph();
-    for (int64_t i = 0; i < graph().node_size(); ++i)
-      addLayer(i);
-  }
+} // namespace
 
-  std::vector<float> weights(size_t layer) override;
-  std::string refusal(size_t layer, const LayerPlan &plan) override;
-  void store(size_t layer, const LayerPlan &plan, const LayerSolution &solution) override;
-  std::string serialise() override;
+void setData(TensorProto &tensor, int32_t type, const void *data, size_t bytes) {
+  std::string name = tensor.name(), doc = tensor.doc_string();
+  std::vector<int64_t> dims(tensor.dims().begin(), tensor.dims().end());
+  tensor.Clear();
+  tensor.set_name(name);
+  if (!doc.empty())
+    tensor.set_doc_string(doc);
+  for (int64_t dim : dims)
+    tensor.add_dims(dim);
+  tensor.set_data_type(type);
+  tensor.set_raw_data(data, bytes);
+}
 
-private:
-  GraphProto &graph() { return *file->proto.mutable_graph(); }
-  void indexGraph();
-  void addLayer(int64_t index);
-  void describe(const NodeProto &node, FileLayer &layer);
-  TensorProto *tensorOf(const std::string &name) {
-    auto found = tensors.find(name);
-    return found == tensors.end() ? nullptr : found->second;
-  }
-  std::vector<float> read(const TensorProto &tensor);
-  /// The place in the file of each weight in LayerShape's order.
-  std::vector<size_t> placesOf(size_t layer);
-  void storeBias(const FileLayer &layer, const LayerSolution &solution);
-  void storeSteps(const FileLayer &layer, const LayerPlan &plan, const LayerSolution &solution, TensorProto &tensor,
-                  const std::vector<size_t> &places);
-  void setScaleShape(const FileLayer &layer, const LayerPlan &plan, const LayerSolution &solution, TensorProto &scale,
-                     NodeProto &node);
-  std::string freshName(const std::string &wanted);
-  bool isTransposed(const FileLayer &layer);
-  void inlineExternalData();
-  int64_t opset() const;
+void addInt(NodeProto &node, const char *name, int64_t value) {
+  AttributeProto &made = *node.add_attribute();
+  made.set_name(name);
+  made.set_type(AttributeProto::INT);
+  made.set_i(value);
+}
 
-  mlir::MLIRContext *context;
-  std::unique_ptr<onnx_import::ModelFile> file;
-  llvm::StringMap<TensorProto *> tensors; ///< initialisers and values of Constant nodes, by name
-  llvm::StringMap<int64_t> uses;
-  llvm::StringSet<> names;
-  std::set<std::string> constantNodes; ///< outputs of Constant nodes that became initialisers
-  std::vector<NodeProto> newNodes;     ///< to stand in front of all others
-  nlohmann::json encodings = nlohmann::json::object();
-  bool needsMicrosoft = false;
-};
+OnnxFormat::OnnxFormat(mlir::MLIRContext *context, const std::string &path) : context(context) {
+  std::string error;
+  file = onnx_import::readModel(path, error);
+  if (!file)
+    throw CompressError("'" + path + "' " + error);
+  indexGraph();
+  for (int64_t i = 0; i < graph().node_size(); ++i)
+    addLayer(i);
+}
 
 void OnnxFormat::indexGraph() {
   for (TensorProto &tensor : *graph().mutable_initializer())
@@ -297,24 +253,19 @@ void OnnxFormat::store(size_t index, const LayerPlan &plan, const LayerSolution 
   for (size_t i = 0; i < places.size(); ++i)
     values[places[i]] = solution.weights[i];
   setData(tensor, TensorProto::FLOAT, values.data(), values.size() * sizeof(float));
-  encodings[layer.weight] = structureJson(plan);
+  if (plan.structure != Structure::Dense)
+    encodings[layer.weight] = structureJson(plan);
 }
 
 /// Gives a tensor of scales its sizes, and the node its axis and block size.
 void OnnxFormat::setScaleShape(const FileLayer &layer, const LayerPlan &plan, const LayerSolution &solution,
                                TensorProto &scale, NodeProto &node) {
-  auto attribute = [&](const char *name, int64_t value) {
-    AttributeProto &made = *node.add_attribute();
-    made.set_name(name);
-    made.set_type(AttributeProto::INT);
-    made.set_i(value);
-  };
   const LayerShape &shape = layer.shape;
   bool inputsFirst = layer.kind == LayerKind::Linear && !isTransposed(layer);
   std::vector<float> values = solution.scales;
   if (!plan.group) {
     scale.add_dims(shape.outputs);
-    attribute("axis", inputsFirst ? 1 : 0);
+    addInt(node, "axis", inputsFirst ? 1 : 0);
   } else {
     // Scales lie as [outputs][taps][blocks]; the file wants the weight's order with blocks for inputs.
     int64_t blocks = int64_t(values.size()) / (shape.outputs * shape.taps);
@@ -328,8 +279,8 @@ void OnnxFormat::setScaleShape(const FileLayer &layer, const LayerPlan &plan, co
     dims[inputsFirst ? 0 : 1] = blocks;
     for (int64_t dim : dims)
       scale.add_dims(dim);
-    attribute("axis", inputsFirst ? 0 : 1);
-    attribute("block_size", plan.group);
+    addInt(node, "axis", inputsFirst ? 0 : 1);
+    addInt(node, "block_size", plan.group);
   }
   setData(scale, TensorProto::FLOAT, values.data(), values.size() * sizeof(float));
 }
@@ -370,6 +321,8 @@ void OnnxFormat::storeSteps(const FileLayer &layer, const LayerPlan &plan, const
   node.add_output(layer.weight);
   newNodes.push_back(std::move(node));
   encodings[name] = structureJson(plan);
+  if (!plan.group)
+    integerScales[layer.index] = solution.scales;
 
   // The float tensor makes place: an initialiser, which may also be listed as an input, or a Constant node.
   auto &initialisers = *graph().mutable_initializer();
@@ -417,9 +370,13 @@ std::string OnnxFormat::serialise() {
   google::protobuf::RepeatedPtrField<NodeProto> nodes;
   for (NodeProto &node : newNodes)
     nodes.Add()->Swap(&node);
-  for (NodeProto &node : *graph().mutable_node())
+  for (int i = 0; i < graph().node_size(); ++i) {
+    NodeProto &node = *graph().mutable_node(i);
     if (node.op_type() != "Constant" || node.output_size() != 1 || !constantNodes.count(node.output(0)))
       nodes.Add()->Swap(&node);
+    for (NodeProto &behind : nodesBehind[i])
+      nodes.Add()->Swap(&behind);
+  }
   graph().mutable_node()->Swap(&nodes);
   if (needsMicrosoft && llvm::none_of(file->proto.opset_import(),
                                       [](const auto &import) { return import.domain() == "com.microsoft"; })) {
@@ -438,8 +395,6 @@ std::string OnnxFormat::serialise() {
   }
   return file->proto.SerializeAsString();
 }
-
-} // namespace
 
 std::unique_ptr<ModelFormat> openOnnx(mlir::MLIRContext *context, const std::string &path) {
   return std::make_unique<OnnxFormat>(context, path);

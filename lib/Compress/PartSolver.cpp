@@ -14,8 +14,8 @@ namespace {
 
 /// Columns whose changes are passed on to all columns behind them at once.
 constexpr int64_t lazyColumns = 128;
-/// Floating point operations that the exact refit of a part may take: some tens of seconds.
-constexpr double refitLimit = 2e11;
+/// Rounds in which units are removed, a few each time: those that are left then count without the others.
+constexpr int64_t mostRounds = 10;
 
 std::vector<int64_t> columnsOutside(KeepMask mask, int64_t width) {
   std::vector<int64_t> columns;
@@ -74,16 +74,25 @@ PartSolver::PartSolver(const LayerProblem &problem, const LayerPart &part, const
   kept.setOnes(perGroup, count);
   if (plan.method == Method::Magnitude || part.moments.size() == 0)
     return;
-  Matrix centred = part.moments;
-  if (problem.hasBias)
+  Matrix centred = part.moments, targets = part.targets;
+  if (problem.hasBias) {
     centred -= part.means * part.means.transpose();
+    targets -= part.targetMeans * part.means.transpose();
+  }
   moments = centred(units.order, units.order);
   double mean = moments.diagonal().mean();
   if (!(mean > 0) || !std::isfinite(mean))
     return;
-  moments.diagonal().array() += std::max(problem.damping, 1e-6) * mean;
+  double damping = std::max(problem.damping, 1e-6) * mean;
+  moments.diagonal().array() += damping;
   factor = inverseFactor(moments);
   correlated = factor.allFinite();
+  if (!correlated)
+    return;
+  // The best weights without zeros, drawn towards those of the model by the damping; without drift those.
+  Matrix wanted = targets(Eigen::all, units.order) + damping * original;
+  original = wanted * factor.transpose() * factor;
+  weights = original;
 }
 
 Matrix PartSolver::inverseBlock(const Unit &unit) const {
@@ -101,19 +110,63 @@ std::vector<KeepMask> PartSolver::planChoices(const Unit &unit, const std::vecto
 // Costs
 //===----------------------------------------------------------------------===//
 
+/// What removing a unit costs more than keeping its best choice, for each of some outputs.
+Vector PartSolver::goneCosts(const Unit &unit, const Matrix &inverse, int64_t firstRow, int64_t count,
+                             const std::vector<KeepMask> &table) const {
+  Eigen::MatrixXd w = weights.block(firstRow, unit.first, count, unit.width);
+  Vector gone = (w * inverseOf(inverse)).cwiseProduct(w).rowwise().sum();
+  if (std::vector<KeepMask> choices = planChoices(unit, table); !choices.empty())
+    gone -= costsOf(w, inverse, choices).rowwise().minCoeff();
+  return gone;
+}
+
 Matrix PartSolver::removalCosts(const std::vector<KeepMask> &table) const {
-  Matrix costs = Matrix::Zero(rowGroups(), int64_t(units.list.size()));
-  for (size_t u = 0; u < units.list.size(); ++u) {
-    const Unit &unit = units.list[u];
-    Matrix inverse = inverseBlock(unit);
-    Eigen::MatrixXd w = weights.middleCols(unit.first, unit.width);
-    Vector gone = (w * inverseOf(inverse)).cwiseProduct(w).rowwise().sum();
-    if (std::vector<KeepMask> choices = planChoices(unit, table); !choices.empty())
-      gone -= costsOf(w, inverse, choices).rowwise().minCoeff();
-    for (int64_t row = 0; row < rows(); ++row)
-      costs(row / units.rowsAlike, u) += gone(row);
+  Matrix costs = Matrix::Constant(rowGroups(), int64_t(units.list.size()), -1);
+  if (affordableRounds() == 1) {
+    for (size_t u = 0; u < units.list.size(); ++u) {
+      Vector gone = goneCosts(units.list[u], inverseBlock(units.list[u]), 0, rows(), table);
+      costs.col(u).setZero();
+      for (int64_t row = 0; row < rows(); ++row)
+        costs(row / units.rowsAlike, u) += gone(row);
+    }
+    return costs;
+  }
+  for (int64_t group = 0; group < rowGroups(); ++group) {
+    int64_t firstRow = group * units.rowsAlike;
+    std::vector<int64_t> list = keptColumns(firstRow);
+    Matrix inverse = list.empty() ? Matrix() : inverseOf(moments(list, list));
+    int64_t at = 0; // of the unit among kept columns
+    for (size_t u = 0; u < units.list.size(); ++u) {
+      const Unit &unit = units.list[u];
+      if (!kept(firstRow, unit.first))
+        continue;
+      Matrix block = inverse.block(at, at, unit.width, unit.width);
+      costs(group, u) = goneCosts(unit, block, firstRow, rowsIn(group), table).sum();
+      at += unit.width;
+    }
   }
   return costs;
+}
+
+void PartSolver::remove(const std::vector<uint8_t> &which) {
+  int64_t count = int64_t(units.list.size());
+  for (int64_t group = 0; group < rowGroups(); ++group)
+    for (int64_t u = 0; u < count; ++u)
+      if (which[group * count + u]) {
+        const Unit &unit = units.list[u];
+        kept.block(group * units.rowsAlike, unit.first, rowsIn(group), unit.width).setZero();
+      }
+  if (affordableRounds() > 1)
+    refit();
+}
+
+int64_t PartSolver::affordableRounds() const {
+  if (!correlated || !units.removable)
+    return 1;
+  // An inverse for each row group takes three times as long as a factor; all columns are the worst case.
+  double size = double(columns());
+  double cost = double(rowGroups()) * (size * size * size * 4 / 3 + 2 * size * size * double(units.rowsAlike));
+  return std::clamp<int64_t>(int64_t(2 * refitLimit / cost), 1, mostRounds);
 }
 
 void PartSolver::patternCosts(const std::vector<KeepMask> &patterns, int64_t every,
@@ -167,32 +220,34 @@ void PartSolver::keepLargest(const Unit &unit, const Vector &diagonal, int64_t f
     kept.block(firstRow, unit.first + places[i], count, 1).setZero();
 }
 
-void PartSolver::choose(const Unit &unit, const std::vector<KeepMask> &table, const uint8_t *removed, int64_t stride) {
+void PartSolver::choose(const Unit &unit, const std::vector<KeepMask> &table) {
   Matrix inverse = Matrix::Identity(unit.width, unit.width);
   if (correlated) {
     auto block = factor.block(unit.first, unit.first, unit.width, unit.width);
     inverse = block.transpose() * block;
   }
   std::vector<KeepMask> choices = planChoices(unit, table);
+  if (choices.empty() && plan.structure != Structure::NM)
+    return;
   Matrix costs;
   if (!choices.empty())
     costs = costsOf(weights.middleCols(unit.first, unit.width), inverse, choices);
   for (int64_t group = 0; group < rowGroups(); ++group) {
     int64_t firstRow = group * units.rowsAlike, count = rowsIn(group);
-    if (units.removable && removed[group * stride]) {
-      kept.block(firstRow, unit.first, count, unit.width).setZero();
-    } else if (!choices.empty()) {
-      Eigen::Index best;
-      costs.middleRows(firstRow, count).colwise().sum().minCoeff(&best);
-      for (int64_t c : columnsOutside(choices[best], unit.width))
-        kept.block(firstRow, unit.first + c, count, 1).setZero();
-    } else if (plan.structure == Structure::NM) {
+    if (!kept(firstRow, unit.first))
+      continue; // removed
+    if (choices.empty()) {
       keepLargest(unit, inverse.diagonal(), firstRow, count);
+      continue;
     }
+    Eigen::Index best;
+    costs.middleRows(firstRow, count).colwise().sum().minCoeff(&best);
+    for (int64_t c : columnsOutside(choices[best], unit.width))
+      kept.block(firstRow, unit.first + c, count, 1).setZero();
   }
 }
 
-void PartSolver::prune(const std::vector<uint8_t> &removed, const std::vector<KeepMask> &table) {
+void PartSolver::prune(const std::vector<KeepMask> &table) {
   int64_t unitCount = int64_t(units.list.size());
   for (int64_t u = 0; u < unitCount;) {
     int64_t begin = units.list[u].first, last = u, end = begin;
@@ -201,7 +256,7 @@ void PartSolver::prune(const std::vector<uint8_t> &removed, const std::vector<Ke
     Eigen::MatrixXd changes(rows(), end - begin);
     for (; u < last; ++u) {
       const Unit &unit = units.list[u];
-      choose(unit, table, removed.data() + u, unitCount);
+      choose(unit, table);
       for (int64_t j = unit.first; j < unit.first + unit.width; ++j) {
         Vector zeroed = weights.col(j).cwiseProduct(kept.col(j).cast<double>());
         Vector change = weights.col(j) - zeroed;
@@ -253,10 +308,9 @@ double PartSolver::refitCost(const std::vector<std::vector<int64_t>> &groups) co
 }
 
 void PartSolver::refit() {
-  std::vector<std::vector<int64_t>> groups = rowsByMask();
-  if (!correlated || refitCost(groups) > refitLimit)
+  if (!canRefit())
     return;
-  for (const std::vector<int64_t> &group : groups) {
+  for (const std::vector<int64_t> &group : rowsByMask()) {
     std::vector<int64_t> columnList = keptColumns(group[0]);
     if (columnList.empty())
       continue;

@@ -81,7 +81,8 @@ Json parseYaml(const std::string &text) {
   Json json;
   try {
     auto document = stream.begin();
-    if (document != stream.end())
+    // A text of comments alone has a document with nothing in it.
+    if (document != stream.end() && document->getRoot() && !llvm::isa<llvm::yaml::NullNode>(document->getRoot()))
       json = fromYaml(document->getRoot(), 0);
     if (!stream.failed() && document != stream.end() && ++document != stream.end() && error.empty())
       error = "holds several documents, expected one";
@@ -272,6 +273,9 @@ void readValues(Reader &reader, LayerPlan &plan) {
   if (method != "second-order" && method != "magnitude")
     reader.failKey("method", "second-order or magnitude");
   plan.method = method == "magnitude" ? Method::Magnitude : Method::SecondOrder;
+  plan.adjust = reader.flag("adjust", false);
+  if (plan.adjust && plan.method == Method::Magnitude)
+    reader.fail("has 'adjust', which is second-order, and the method magnitude");
 }
 
 std::vector<int64_t> readKernel(Reader &reader) {
@@ -315,7 +319,7 @@ Rule readRule(const Json &json, int64_t number) {
   rule.skipFirst = !reader.flag("first", true);
   std::string keys = readStructure(reader, rule.plan);
   readValues(reader, rule.plan);
-  reader.finish("layers, op, kernel, first, structure, " + keys + "bits, group and method");
+  reader.finish("layers, op, kernel, first, structure, " + keys + "bits, group, method and adjust");
   return rule;
 }
 
@@ -371,7 +375,7 @@ Recipe readRecipe(const Json &json) {
   recipe.damping = reader.share("damping", recipe.damping);
   if (reader.has("scheme")) {
     readScheme(reader, recipe);
-    reader.finish("scheme, ratio, bits, group, method, activations and damping");
+    reader.finish("scheme, ratio, bits, group, method, adjust, activations and damping");
     return recipe;
   }
   if (!reader.has("rules"))
@@ -380,7 +384,7 @@ Recipe readRecipe(const Json &json) {
     recipe.rules.push_back(readRule(rule, int64_t(recipe.rules.size()) + 1));
   if (recipe.rules.empty())
     reader.fail("has an empty list 'rules'");
-  reader.finish("rules, activations and damping; or scheme, ratio, bits, group, method, activations and damping");
+  reader.finish("rules, activations and damping; or scheme, ratio, bits, group, method, adjust, activations and damping");
   return recipe;
 }
 
@@ -398,7 +402,7 @@ std::string toString(const LayerPlan &plan) {
   std::string text;
   switch (plan.structure) {
   case Structure::Dense:
-    text = "dense";
+    text = plan.adjust ? "dense, adjusted" : "dense";
     break;
   case Structure::C4n:
     text = "c4^" + number(plan.pruned) + (plan.share > 1 ? ", " + number(plan.share) + " rows alike" : "");

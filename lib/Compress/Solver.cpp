@@ -63,9 +63,8 @@ std::vector<KeepMask> chooseTable(const std::vector<PartSolver> &parts, const La
   return table;
 }
 
-/// For each part the units that go: those that cost the least for each of their weights, over the whole layer.
-std::vector<std::vector<uint8_t>> chooseRemoved(const std::vector<PartSolver> &parts, const LayerPlan &plan,
-                                                const std::vector<KeepMask> &table) {
+/// Removes units until this share of the layer's weights has gone: those that cost the least for each of their weights.
+void removeUpTo(std::vector<PartSolver> &parts, double share, const std::vector<KeepMask> &table) {
   struct Place {
     double cost;
     size_t part, at;
@@ -73,24 +72,24 @@ std::vector<std::vector<uint8_t>> chooseRemoved(const std::vector<PartSolver> &p
   };
   std::vector<std::vector<uint8_t>> removed;
   std::vector<Place> places;
-  int64_t total = 0;
+  int64_t total = 0, gone = 0;
   for (size_t p = 0; p < parts.size(); ++p) {
     const PartSolver &part = parts[p];
     int64_t units = int64_t(part.unitList().size());
     removed.emplace_back(part.rowGroups() * units, 0);
-    if (!part.removable())
-      continue;
     Matrix costs = part.removalCosts(table);
     for (int64_t i = 0; i < costs.size(); ++i) {
       int64_t elements = part.elements(i / units, i % units);
-      places.push_back({costs.data()[i] / double(elements), p, size_t(i), elements});
       total += elements;
+      if (costs.data()[i] < 0)
+        gone += elements;
+      else
+        places.push_back({costs.data()[i] / double(elements), p, size_t(i), elements});
     }
   }
   std::sort(places.begin(), places.end(),
             [](const Place &a, const Place &b) { return std::tie(a.cost, a.part, a.at) < std::tie(b.cost, b.part, b.at); });
-  double wanted = removedShare(plan) * double(total);
-  int64_t gone = 0;
+  double wanted = share * double(total);
   for (const Place &place : places) {
     // The nearest number of units.
     if (double(gone) + double(place.elements) / 2 > wanted)
@@ -98,7 +97,8 @@ std::vector<std::vector<uint8_t>> chooseRemoved(const std::vector<PartSolver> &p
     removed[place.part][place.at] = 1;
     gone += place.elements;
   }
-  return removed;
+  for (size_t p = 0; p < parts.size(); ++p)
+    parts[p].remove(removed[p]);
 }
 
 std::vector<double> importanceOf(const LayerProblem &problem, const LayerPlan &plan) {
@@ -115,20 +115,23 @@ std::vector<double> importanceOf(const LayerProblem &problem, const LayerPlan &p
   return importance;
 }
 
-void correctBias(const LayerProblem &problem, LayerSolution &solution) {
+/// The weights of a part's outputs and columns.
+Matrix weightsOf(const LayerProblem &problem, const LayerPart &part, const std::vector<float> &weights) {
   const LayerShape &shape = problem.shape;
-  solution.biasDelta.assign(shape.outputs, 0);
+  std::vector<int64_t> columns = part.columnsOf(shape);
+  Matrix result(shape.outputsPerGroup(), int64_t(columns.size()));
+  for (int64_t o = 0; o < result.rows(); ++o)
+    for (size_t c = 0; c < columns.size(); ++c)
+      result(o, c) = weights[(part.group * shape.outputsPerGroup() + o) * shape.columns() + columns[c]];
+  return result;
+}
+
+void correctBias(const LayerProblem &problem, LayerSolution &solution) {
+  solution.biasDelta.assign(problem.shape.outputs, 0);
   for (const LayerPart &part : problem.parts) {
-    std::vector<int64_t> columns = part.columnsOf(shape);
-    for (int64_t o = 0; o < shape.outputsPerGroup(); ++o) {
-      int64_t row = part.group * shape.outputsPerGroup() + o;
-      double sum = 0;
-      for (size_t c = 0; c < columns.size(); ++c) {
-        size_t at = size_t(row * shape.columns() + columns[c]);
-        sum += (double(problem.weights[at]) - solution.weights[at]) * part.means(c);
-      }
-      solution.biasDelta[row] += float(sum);
-    }
+    Vector change = part.targetMeans - weightsOf(problem, part, solution.weights) * part.means;
+    for (int64_t o = 0; o < change.size(); ++o)
+      solution.biasDelta[part.group * problem.shape.outputsPerGroup() + o] += float(change(o));
   }
 }
 
@@ -188,26 +191,28 @@ Scales chooseScales(const LayerShape &shape, const std::vector<float> &weights, 
   return scales;
 }
 
+void setTargets(LayerProblem &problem) {
+  for (LayerPart &part : problem.parts) {
+    Matrix w = weightsOf(problem, part, problem.weights);
+    part.targets = w * part.moments;
+    part.targetMeans = w * part.means;
+    part.targetSquares = part.targets.cwiseProduct(w).rowwise().sum();
+  }
+}
+
 double outputError(const LayerProblem &problem, const std::vector<float> &changed, bool correctsBias) {
-  const LayerShape &shape = problem.shape;
   double error = 0, variance = 0;
   for (const LayerPart &part : problem.parts) {
     if (part.moments.size() == 0)
       return -1;
-    std::vector<int64_t> columns = part.columnsOf(shape);
-    Matrix before(shape.outputsPerGroup(), int64_t(columns.size())), change = before;
-    for (int64_t o = 0; o < before.rows(); ++o)
-      for (size_t c = 0; c < columns.size(); ++c) {
-        size_t at = size_t((part.group * shape.outputsPerGroup() + o) * shape.columns() + columns[c]);
-        before(o, c) = problem.weights[at];
-        change(o, c) = double(changed[at]) - problem.weights[at];
-      }
-    auto meanSquare = [&](const Matrix &w) { return (w * part.moments).cwiseProduct(w).sum(); };
-    auto squareOfMean = [&](const Matrix &w) { return (w * part.means).squaredNorm(); };
-    error += meanSquare(change) - (correctsBias ? squareOfMean(change) : 0);
-    variance += meanSquare(before) - squareOfMean(before);
+    Matrix v = weightsOf(problem, part, changed);
+    error += part.targetSquares.sum() - 2 * part.targets.cwiseProduct(v).sum() + (v * part.moments).cwiseProduct(v).sum();
+    if (correctsBias)
+      error -= (part.targetMeans - v * part.means).squaredNorm();
+    variance += part.targetSquares.sum() - part.targetMeans.squaredNorm();
   }
-  return variance > 0 ? std::sqrt(std::max(error, 0.) / variance) : error > 0 ? 1 : 0;
+  // Below this both are rounding errors of the sums.
+  return variance > 0 ? std::sqrt(std::max(error, 0.) / variance) : error > 1e-12 ? 1 : 0;
 }
 
 LayerSolution solve(const LayerProblem &problem, const LayerPlan &plan) {
@@ -220,13 +225,19 @@ LayerSolution solve(const LayerProblem &problem, const LayerPlan &plan) {
   LayerSolution solution;
   solution.weights.resize(problem.weights.size());
   solution.kept.resize(problem.weights.size());
-  std::vector<std::vector<uint8_t>> removed = chooseRemoved(parts, plan, table);
-  for (size_t p = 0; p < parts.size(); ++p) {
+  if (!parts.empty() && parts[0].removable()) {
+    int64_t rounds = parts[0].affordableRounds();
+    for (const PartSolver &part : parts)
+      rounds = std::min(rounds, part.affordableRounds());
+    for (int64_t round = 1; round <= rounds; ++round)
+      removeUpTo(parts, removedShare(plan) * double(round) / double(rounds), table);
+  }
+  for (PartSolver &part : parts) {
     if (plan.structure != Structure::Dense) {
-      parts[p].prune(removed[p], table);
-      parts[p].refit();
+      part.prune(table);
+      part.refit();
     }
-    parts[p].store(solution);
+    part.store(solution);
   }
   if (plan.bits) {
     Scales scales = chooseScales(problem.shape, solution.weights, plan.bits, plan.group, importanceOf(problem, plan));

@@ -1,7 +1,9 @@
 //===- Solver.h - zeros and steps for the weights of one layer -*- C++ -*-===//
 //
-// A layer computes W x for many x. Let H be the mean of x x^T. Changing W by D changes the mean square of the output by
-// trace(D H D^T), so everything about the data is in H. Sources: optimal brain surgeon (Hassibi, Stork 1993), and its form
+// A layer computes y = W x for many x. When layers before it have changed, it is given z instead of x, and new weights V should
+// bring V z near to y. With H the mean of z z^T and T that of y z^T, the mean square of the difference is
+// mean(y^2) - 2 trace(T V^T) + trace(V H V^T), so everything about the data is in H and T; without drift T is W H, and it is
+// trace((V - W) H (V - W)^T). Sources: optimal brain surgeon (Hassibi, Stork 1993), and its form
 // by columns in GPTQ and SparseGPT (Frantar et al. 2022, 2023): zeros are chosen by what they cost after the
 // best compensation, column by column, and each column's change is made up for by the columns behind it.
 //
@@ -31,8 +33,10 @@ struct LayerShape {
 /// have nothing to do with each other, as if the inputs of different parts were not correlated.
 struct LayerPart {
   int64_t group = 0, first = 0, count = 0;
-  Matrix moments; ///< mean of x x^T, x as [taps][count]; empty: no data
-  Vector means;   ///< mean of x
+  Matrix moments; ///< H: mean of z z^T, z as [taps][count]; empty: no data
+  Vector means;   ///< mean of z
+  Matrix targets; ///< T: mean of y z^T, [outputs of the group][taps][count], y the part's share of the outputs
+  Vector targetMeans, targetSquares; ///< of y
 
   /// Column of the layer ([taps][channels]) for each of the part's.
   std::vector<int64_t> columnsOf(const LayerShape &shape) const;
@@ -63,6 +67,9 @@ std::string obstacle(const LayerShape &shape, const LayerPlan &plan);
 
 /// Chooses zeros and steps and compensates for them, as the plan says.
 LayerSolution solve(const LayerProblem &problem, const LayerPlan &plan);
+
+/// Sets the targets of parts whose inputs have not drifted: y = W z.
+void setTargets(LayerProblem &problem);
 
 /// The relative error at the output of changed weights (LayerReport); -1 without data.
 double outputError(const LayerProblem &problem, const std::vector<float> &changed, bool correctsBias);

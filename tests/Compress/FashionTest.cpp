@@ -74,9 +74,10 @@ struct Fashion : testing::Test {
 
 constexpr const char *patternAndBlocks = R"(
 rules:
-  - op: depthwise
+  - {op: depthwise, adjust: true}
   - {op: conv, kernel: 3x3, structure: pattern, connectivity: 0.3, first: false}
-  - {op: [conv, linear], kernel: 1x1, structure: block, rows: 8, cols: 4, ratio: 0.5}
+  - {op: conv, kernel: 1x1, structure: 4x1, ratio: 0.5}
+  - {op: linear, adjust: true}
 )";
 
 TEST_F(Fashion, PatternAndBlocks) { EXPECT_LT(loss(patternAndBlocks), 1); }
@@ -87,6 +88,18 @@ rules:
   - {op: depthwise, bits: 8}
   - {structure: c4n, n: 2, bits: 8, first: false}
   - bits: 8
+)"),
+            1);
+}
+
+/// The same with activations of 8 bits: no product is left in floating point.
+TEST_F(Fashion, C42Int8Throughout) {
+  EXPECT_LT(loss(R"(
+rules:
+  - {op: depthwise, bits: 8}
+  - {structure: c4n, n: 2, bits: 8, first: false}
+  - bits: 8
+activations: 8
 )"),
             1);
 }

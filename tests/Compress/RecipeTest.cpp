@@ -110,10 +110,10 @@ TEST(Recipe, UnknownKeysAndValues) {
   expectRefused("rules: [dense]\n", "rule 1: is \"dense\", expected keys and values");
   expectRefused("rules: [{bits: 8}]\nspeed: 2\n",
                 "has no use for the key 'speed'; it takes rules, activations and damping; or scheme, ratio, bits, group, "
-                "method, activations and damping");
+                "method, adjust, activations and damping");
   expectRefused("rules: [{bits: 8}, {structure: c4n, ratio: 0.5}]\n",
                 "rule 2: has no use for the key 'ratio'; it takes layers, op, kernel, first, structure, n, share, bits, "
-                "group and method");
+                "group, method and adjust");
   expectRefused("rules: [{structure: round}]\n", "rule 1: 'structure' is \"round\", expected dense, c4n, nm, pattern, block, "
                                                  "block_punched, 4x1 or unstructured");
   expectRefused("rules: [{structure: c4n, n: 4}]\n", "rule 1: 'n' is 4, expected a whole number from 1 to 3");
@@ -128,6 +128,8 @@ TEST(Recipe, UnknownKeysAndValues) {
   expectRefused("rules: [{bits: \"8\"}]\n", "rule 1: 'bits' is \"8\", expected a whole number from 2 to 8");
   expectRefused("rules: [{group: 32}]\n", "rule 1: has a 'group' of weights with a scale together, but no 'bits'");
   expectRefused("rules: [{bits: 8, method: luck}]\n", "rule 1: 'method' is \"luck\", expected second-order or magnitude");
+  expectRefused("rules: [{adjust: true, method: magnitude}]\n",
+                "rule 1: has 'adjust', which is second-order, and the method magnitude");
   expectRefused("rules: [{kernel: 3x, bits: 8}]\n", "rule 1: 'kernel' is \"3x\", expected sizes such as 3x3");
   expectRefused("rules: [{op: relu, bits: 8}]\n", "rule 1: 'op' is \"relu\", expected conv, depthwise or linear");
   expectRefused("rules: [{op: 3, bits: 8}]\n", "rule 1: 'op' is 3, expected a word or a list of words");

@@ -37,6 +37,7 @@ LayerProblem randomProblem(const LayerShape &shape, uint64_t seed, bool hasBias 
     part.moments = x.transpose() * x / double(rows);
     part.means = x.colwise().mean().transpose();
   }
+  setTargets(problem);
   return problem;
 }
 
@@ -223,6 +224,7 @@ TEST(Solver, EqualInputsStandInForEachOther) {
   problem.parts[0].moments = Matrix::Constant(2, 2, 4.);
   problem.parts[0].means = Vector::Zero(2);
   problem.damping = 0;
+  setTargets(problem);
   LayerSolution solution = solve(problem, nm(1, 2));
   EXPECT_NEAR(solution.weights[0] + solution.weights[1], 5, 1e-4);
   EXPECT_TRUE(solution.weights[0] == 0 || solution.weights[1] == 0);
@@ -317,8 +319,11 @@ TEST(Solver, DeadInputsDoNoHarm) {
   LayerProblem problem = randomProblem({4, 1, 1, 8}, 1);
   problem.parts[0].moments.row(3).setZero();
   problem.parts[0].moments.col(3).setZero();
+  setTargets(problem);
   LayerSolution one = solve(problem, c4n(2, 1));
   problem.parts[0].moments.setZero();
+  problem.parts[0].means.setZero();
+  setTargets(problem);
   LayerSolution all = solve(problem, c4n(2, 1));
   for (const LayerSolution *solution : {&one, &all})
     for (float weight : solution->weights)

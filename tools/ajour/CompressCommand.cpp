@@ -37,6 +37,9 @@ void runCompress(const CompressCommand &command) {
     progress.finish();
     writeFile(command.output, model.bytes);
     std::cout << compress::toText(model.report);
+  } catch (const compress::ImportFailure &problem) {
+    progress.finish();
+    throw DiagnosedError(problem.what());
   } catch (const compress::CompressError &problem) {
     progress.finish();
     throw ToolError(problem.what());

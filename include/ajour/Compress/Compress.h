@@ -29,9 +29,14 @@ struct CompressOptions {
   std::function<void(const std::string &phase, int64_t done, int64_t total)> progress;
 };
 
+/// A model that cannot be imported; the message is the importer's, one whole line for each problem.
+struct ImportFailure : CompressError {
+  using CompressError::CompressError;
+};
+
 /// What became of one layer. Errors are relative: the mean square of the change of the layer's output, divided by the
-/// variance of its output, square root taken. They are about the inputs that the layer has after the layers
-/// before it were compressed; -1: no calibration data reached the layer.
+/// variance of its output, square root taken. The layer's inputs are those that compressed layers before it give; the output is
+/// compared with that of the model as it was. -1: no calibration data reached the layer.
 struct LayerReport {
   std::string node, type, weight;
   std::vector<int64_t> shape; ///< as in the file
@@ -59,8 +64,8 @@ struct CompressedModel {
 };
 
 /// Compresses the weights of a model file as the recipe says. Layers are taken in the order in which they are
-/// computed, each with the inputs that it gets from the compressed layers before it. Throws CompressError, also with the
-/// diagnostics of an import that fails (one line each).
+/// computed, each with the inputs that it gets from the compressed layers before it. Throws CompressError, for a model that
+/// cannot be imported ImportFailure.
 CompressedModel compressModel(mlir::MLIRContext *context, const std::string &path, const CompressOptions &options);
 
 } // namespace ajour::compress

@@ -46,8 +46,9 @@ struct LayerPlan {
   int64_t bits = 0;  ///< of a weight; 0: weights stay floating point
   int64_t group = 0; ///< inputs that have a scale together; 0: one scale for each output
   Method method = Method::SecondOrder;
+  bool adjust = false; ///< of a dense layer: its weights may make up for changes of layers before it
 
-  bool changes() const { return structure != Structure::Dense || bits != 0; }
+  bool changes() const { return structure != Structure::Dense || bits != 0 || adjust; }
 };
 
 /// "c4n 2 of 4, 8 rows alike", "block 8x4 at 75 %", "dense"; with "int4 in groups of 32" behind it.
