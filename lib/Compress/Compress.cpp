@@ -22,6 +22,9 @@ namespace {
 /// Inputs of a part; its moments then take 150 MB.
 constexpr int64_t mostColumns = 4608;
 
+/// Least damping with inputs that are made up.
+constexpr double syntheticDamping = 0.5;
+
 /// Rows of calibration data for a layer with this many inputs: enough for moments of full rank, few enough for
 /// seconds of work.
 int64_t rowsFor(int64_t columns) { return std::max<int64_t>(8192, 3 * columns); }
@@ -217,7 +220,7 @@ LayerProblem Compressor::problemOf(size_t index, const Calibration &calibration)
   problem.shape = file.shape;
   problem.weights = format->weights(index);
   problem.parts = partsOf(file.shape, mostColumns);
-  problem.damping = options.recipe.damping;
+  problem.damping = std::max(options.recipe.damping, options.synthetic ? syntheticDamping : 0);
   Operation *product = layers[index].product;
   if (!product || !calibration.numSamples())
     return problem;
@@ -289,6 +292,9 @@ CompressedModel Compressor::run() {
   if (options.samples)
     samples = options.samples(*module);
   report.samples = int64_t(samples.size());
+  if (options.synthetic)
+    report.notes.push_back("calibrated with " + std::to_string(samples.size()) +
+                           " synthetic inputs; errors are about those, and real inputs give better weights");
 
   llvm::DenseMap<Operation *, size_t> byProduct;
   int64_t total = 0, done = 0;

@@ -16,8 +16,8 @@ namespace ajour::compress {
 namespace {
 
 /// A sum of a few waves along all dimensions with falling strengths, which has the spectrum of pictures and sounds rather
-/// than that of noise, brought to [0, 1).
-std::vector<float> smoothField(const std::vector<int64_t> &shape, std::mt19937_64 &random) {
+/// than that of noise, brought to [0, 1].
+std::vector<double> waveField(const std::vector<int64_t> &shape, std::mt19937_64 &random) {
   constexpr int waves = 12;
   constexpr double most = 6; // periods over a dimension
   std::uniform_real_distribution<double> unit(0, 1);
@@ -49,10 +49,21 @@ std::vector<float> smoothField(const std::vector<int64_t> &shape, std::mt19937_6
     low = std::min(low, value);
     high = std::max(high, value);
   }
+  for (double &value : field)
+    value = (value - low) / std::max(high - low, 1e-9);
+  return field;
+}
+
+/// Values in [0, 1): waves over all of the tensor, or things made of waves before an empty ground, and a little noise.
+std::vector<float> smoothField(const std::vector<int64_t> &shape, std::mt19937_64 &random) {
+  std::uniform_real_distribution<double> unit(0, 1);
+  std::vector<double> field = waveField(shape, random), outline = waveField(shape, random);
+  bool hasGround = unit(random) < 2. / 3;
+  double edge = 0.3 + 0.4 * unit(random), strength = 0.4 + 0.6 * unit(random);
   std::vector<float> values;
-  for (double value : field) {
-    double scaled = (value - low) / std::max(high - low, 1e-9);
-    values.push_back(float(std::min(0.95 * scaled + 0.05 * unit(random), 0.999999)));
+  for (size_t i = 0; i < field.size(); ++i) {
+    double value = hasGround && outline[i] < edge ? 0 : strength * field[i] + 0.05 * unit(random);
+    values.push_back(float(std::clamp(value, 0., 0.999999)));
   }
   return values;
 }

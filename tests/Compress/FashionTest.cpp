@@ -53,8 +53,9 @@ struct Fashion : testing::Test {
     compress::CompressOptions options;
     options.recipe = compress::parseRecipe(recipe, "recipe");
     options.samples = [&](mlir::ModuleOp module) {
-      return synthetic ? compress::syntheticSamples(module, {{1, 1, 28, 28}}, 128, 1) : trainingPictures(256);
+      return synthetic ? compress::syntheticSamples(module, {{1, 1, 28, 28}}, 256, 1) : trainingPictures(512);
     };
+    options.synthetic = synthetic;
     auto context = makeContext();
     compress::CompressedModel model = compress::compressModel(context.get(), fashion, options);
     onnx_test::writeFile(to, model.bytes);
@@ -75,9 +76,8 @@ struct Fashion : testing::Test {
 constexpr const char *patternAndBlocks = R"(
 rules:
   - {op: depthwise, adjust: true}
-  - {op: conv, kernel: 3x3, structure: pattern, connectivity: 0.3, first: false}
-  - {op: conv, kernel: 1x1, structure: 4x1, ratio: 0.5}
-  - {op: linear, adjust: true}
+  - {op: conv, kernel: 3x3, structure: pattern, connectivity: 0.25, first: false}
+  - {op: conv, kernel: 1x1, structure: 4x1, ratio: 0.4}
 )";
 
 TEST_F(Fashion, PatternAndBlocks) { EXPECT_LT(loss(patternAndBlocks), 1); }

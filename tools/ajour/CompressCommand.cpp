@@ -20,6 +20,7 @@ void runCompress(const CompressCommand &command) {
   Bytes text = readFile(command.recipe, 1 << 20);
   compress::CompressOptions options;
   options.import = optionsOf(command).import;
+  options.synthetic = command.calibration.files.empty();
   Progress progress;
   std::string phase;
   options.progress = [&](const std::string &name, int64_t done, int64_t total) {

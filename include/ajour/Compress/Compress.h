@@ -15,8 +15,8 @@ struct Sample {
   std::vector<int64_t> symbols;
 };
 
-/// Inputs for a model without data: floats are smooth random fields in [0, 1) with a little noise, as pictures are; other
-/// values are uniform. `shapes` are those of the inputs; `symbols` are left empty. The same seed gives the same inputs.
+/// Inputs for a model without data: floats are smooth random fields in [0, 1) with a little noise, many with an empty ground,
+/// as pictures are; other values are uniform. `shapes` are those of the inputs; `symbols` are left empty. The same seed gives the same inputs.
 std::vector<Sample> syntheticSamples(mlir::ModuleOp module, const std::vector<std::vector<int64_t>> &shapes, int64_t count,
                                      uint64_t seed);
 
@@ -25,6 +25,8 @@ struct CompressOptions {
   ImportOptions import;
   /// Makes the calibration data when the model's inputs are known.
   std::function<std::vector<Sample>(mlir::ModuleOp)> samples;
+  /// The data is made up: weights then stay nearer to the model's, since what is true of that data may not be of real inputs.
+  bool synthetic = false;
   /// Called now and then with the phase, what is done and the total.
   std::function<void(const std::string &phase, int64_t done, int64_t total)> progress;
 };
