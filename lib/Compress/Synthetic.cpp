@@ -1,6 +1,7 @@
 //===- Synthetic.cpp - inputs for a model without data --------------------------===//
 #include "ajour/Compress/Compress.h"
 #include "ajour/Dialect/NN/Shapes.h"
+#include "ajour/Dialect/NN/State.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -105,8 +106,8 @@ std::vector<Sample> syntheticSamples(ModuleOp module, const std::vector<std::vec
   std::mt19937_64 random(seed);
   std::vector<Sample> samples(count);
   for (Sample &sample : samples)
-    for (auto [type, shape] : llvm::zip_equal(main.getArgumentTypes(), shapes))
-      sample.inputs.push_back(makeInput(cast<RankedTensorType>(type), shape, random));
+    for (auto [argument, shape] : llvm::zip_equal(nn::inputArguments(main), shapes))
+      sample.inputs.push_back(makeInput(cast<RankedTensorType>(main.getArgumentTypes()[argument]), shape, random));
   return samples;
 }
 

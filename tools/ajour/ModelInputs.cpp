@@ -4,6 +4,7 @@
 #include "ToolSupport/Npy.h"
 #include "ajour/Dialect/NN/NN.h"
 #include "ajour/Dialect/NN/Shapes.h"
+#include "ajour/Dialect/NN/State.h"
 #include "ajour/Pipeline/CompiledModel.h"
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace ajour::tools {
 std::vector<TensorInfo> inputsOf(mlir::ModuleOp module) {
   auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
   std::vector<TensorInfo> infos;
-  for (unsigned i = 0; i < main.getNumArguments(); ++i) {
+  for (unsigned i : nn::inputArguments(main)) {
     auto type = llvm::cast<mlir::RankedTensorType>(main.getArgumentTypes()[i]);
     TensorInfo info;
     info.name = "input" + std::to_string(i);
@@ -50,8 +51,9 @@ int64_t sizeForRandom(mlir::ModuleOp module, mlir::AffineExpr dim) {
 
 void fixFreeSizes(mlir::ModuleOp module, std::vector<TensorInfo> &infos) {
   auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+  std::vector<unsigned> arguments = nn::inputArguments(main);
   for (size_t i = 0; i < infos.size(); ++i) {
-    nn::Dims dims = nn::getDims(llvm::cast<mlir::RankedTensorType>(main.getArgumentTypes()[i]));
+    nn::Dims dims = nn::getDims(llvm::cast<mlir::RankedTensorType>(main.getArgumentTypes()[arguments[i]]));
     for (size_t d = 0; d < dims.size(); ++d)
       if (infos[i].shape[d] < 0)
         infos[i].shape[d] = sizeForRandom(module, dims[d]);
@@ -144,8 +146,10 @@ std::vector<compress::Sample> calibrationSamples(mlir::ModuleOp module, const Ca
         samples[s].inputs.push_back(toCompilerTensor(tensors[s]));
     }
   }
-  for (compress::Sample &sample : samples)
+  for (compress::Sample &sample : samples) {
+    sample.inputs = withInitialStates(main, sample.inputs);
     sample.symbols = readSymbols(main, sample.inputs);
+  }
   return samples;
 }
 

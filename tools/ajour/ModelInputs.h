@@ -8,7 +8,7 @@
 
 namespace ajour::tools {
 
-/// The module's inputs as the tools describe tensors; a symbolic size is -1.
+/// The module's inputs (states aside) as the tools describe tensors; a symbolic size is -1.
 std::vector<TensorInfo> inputsOf(mlir::ModuleOp module);
 
 /// Gives symbolic sizes small values within their bounds.

@@ -9,14 +9,14 @@
 
 namespace ajour::compress {
 
-/// One run of the model with data: a tensor for each input, and the values of the symbolic dimensions.
+/// One run of the model with data: a tensor for each argument (a state's is its initial value), and the values of the symbolic dimensions.
 struct Sample {
   std::vector<HostTensor> inputs;
   std::vector<int64_t> symbols;
 };
 
 /// Inputs for a model without data: floats are smooth random fields in [0, 1) with a little noise, many with an empty ground,
-/// as pictures are; other values are uniform. `shapes` are those of the inputs; `symbols` are left empty. The same seed gives the same inputs.
+/// as pictures are; other values are uniform. `shapes` are those of the inputs, without states; `symbols` are left empty. The same seed gives the same inputs.
 std::vector<Sample> syntheticSamples(mlir::ModuleOp module, const std::vector<std::vector<int64_t>> &shapes, int64_t count,
                                      uint64_t seed);
 
