@@ -6,6 +6,7 @@
 #include "ajour/Dialect/NN/Shapes.h"
 #include "ajour/Dialect/NN/State.h"
 #include "ajour/Pipeline/CompiledModel.h"
+#include "ajour/Reference/State.h"
 
 #include <algorithm>
 #include <filesystem>
