@@ -4,6 +4,7 @@
 #include "Calibration.h"
 #include "ModelFormat.h"
 #include "Ranges.h"
+#include "Search.h"
 #include "ajour/Dialect/NN/Shapes.h"
 #include "ajour/Support/Diagnostics.h"
 #include "ajour/Support/NodeLocation.h"
@@ -76,6 +77,10 @@ private:
   void checkRules(const std::vector<std::vector<std::string>> &obstacles);
   void importModule();
   void findProducts();
+  /// Calls work(layer) before the product of each layer whose plan changes something, on the way through the model.
+  void runModel(Calibration &calibration, llvm::function_ref<void(size_t)> work);
+  double timeOf(size_t index, const LayerPlan &plan) const;
+  void search(const std::vector<Sample> &samples);
   void collectRanges(Calibration &calibration);
   void quantiseActivations();
   void compress(size_t index, const Calibration &calibration);
@@ -282,6 +287,90 @@ void Compressor::quantiseActivations() {
     throw CompressError("'" + path + "': its operator set is older than 13, with which quantised activations came; convert it to a newer one");
 }
 
+//===----------------------------------------------------------------------===//
+// Time
+//===----------------------------------------------------------------------===//
+
+/// Expected time of a layer's product; -1: not known.
+double Compressor::timeOf(size_t index, const LayerPlan &plan) const {
+  const FileLayer &file = format->layers()[index];
+  Operation *product = layers[index].product;
+  if (!product || !options.cost)
+    return -1;
+  ProductUse use;
+  use.outputs = file.shape.outputs;
+  use.groups = file.shape.groups;
+  use.channels = file.shape.channels;
+  use.window = file.window;
+  use.plan = plan;
+  use.isInteger = options.recipe.activations && plan.bits && !plan.group;
+  nn::Dims dims = nn::getDims(product->getResult(0));
+  use.rows = nn::getConstant(nn::numElements(ArrayRef(dims).drop_back(), context)).value_or(1);
+  if (auto conv = dyn_cast<nn::ConvOp>(product)) {
+    use.stride = *llvm::max_element(conv.getStrides());
+    use.isDilated = llvm::any_of(conv.getDilations(), [](int64_t d) { return d > 1; });
+  }
+  return options.cost(use);
+}
+
+/// Chooses shares of zeros so that all products together take the target's share of their dense time. Errors are measured
+/// with the inputs of the model as it is.
+void Compressor::search(const std::vector<Sample> &samples) {
+  std::string where = "recipe '" + options.recipe.file + "': 'target' ";
+  if (!options.cost || samples.empty())
+    throw CompressError(where + "needs calibration data and estimates of time");
+  std::vector<std::vector<Choice>> choices(layers.size());
+  double dense = 0;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    for (const LayerPlan &plan : plansUpTo(layers[i].report.plan))
+      choices[i].push_back({plan, 0, std::max(timeOf(i, plan), 0.)});
+    LayerPlan without = layers[i].report.plan;
+    without.structure = Structure::Dense;
+    dense += std::max(timeOf(i, without), 0.);
+  }
+  Calibration calibration(module->lookupSymbol<func::FuncOp>("main"), samples);
+  runModel(calibration, [&](size_t i) {
+    if (choices[i].size() == 1)
+      return;
+    LayerProblem problem = problemOf(i, calibration);
+    for (size_t c = 1; c < choices[i].size(); ++c) {
+      progress("trying shares of " + layers[i].report.node, int64_t(c), int64_t(choices[i].size()));
+      LayerPlan plan = choices[i][c].plan;
+      plan.bits = 0; // what rounding adds is the same for all
+      choices[i][c].error = solve(problem, plan).error;
+    }
+  });
+  std::vector<size_t> chosen = searchChoices(choices, options.recipe.target * dense);
+  if (chosen.empty()) {
+    double least = 0;
+    for (const std::vector<Choice> &list : choices)
+      least += llvm::min_element(list, [](const Choice &a, const Choice &b) { return a.time < b.time; })->time;
+    throw CompressError(where + "cannot be reached: with the shares that rules allow, products take at least " +
+                        std::to_string(std::lround(100 * least / dense)) +
+                        " % of their dense time; allow more zeros, or name more layers");
+  }
+  for (size_t i = 0; i < layers.size(); ++i)
+    layers[i].report.plan = choices[i][chosen[i]].plan;
+}
+
+void Compressor::runModel(Calibration &calibration, llvm::function_ref<void(size_t)> work) {
+  llvm::DenseMap<Operation *, size_t> byProduct;
+  for (size_t i = 0; i < layers.size(); ++i)
+    if (layers[i].report.plan.changes() && layers[i].product)
+      byProduct[layers[i].product] = i;
+  calibration.before = [&](Operation *op) {
+    if (auto found = byProduct.find(op); found != byProduct.end())
+      work(found->second);
+  };
+  DiagnosticCollector diagnostics(context, path);
+  try {
+    calibration.run();
+  } catch (const CompressError &problem) {
+    std::string text = diagnostics.text();
+    throw CompressError("'" + path + "': " + problem.what() + (text.empty() ? "" : "\n" + text));
+  }
+}
+
 CompressedModel Compressor::run() {
   progress("reading", 0, 1);
   open();
@@ -295,32 +384,23 @@ CompressedModel Compressor::run() {
   if (options.synthetic)
     report.notes.push_back("calibrated with " + std::to_string(samples.size()) +
                            " synthetic inputs; errors are about those, and real inputs give better weights");
+  if (options.recipe.target > 0)
+    search(samples);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    LayerPlan dense;
+    dense.bits = options.recipe.activations ? layers[i].report.plan.bits : 0;
+    layers[i].report.timeBefore = timeOf(i, dense);
+    layers[i].report.timeAfter = timeOf(i, layers[i].report.plan);
+  }
 
-  llvm::DenseMap<Operation *, size_t> byProduct;
-  int64_t total = 0, done = 0;
-  for (size_t i = 0; i < layers.size(); ++i)
-    if (layers[i].report.plan.changes()) {
-      ++total;
-      if (layers[i].product)
-        byProduct[layers[i].product] = i;
-    }
-  DiagnosticCollector diagnostics(context, path);
+  int64_t done = 0, total = llvm::count_if(layers, [](const Layer &layer) { return layer.report.plan.changes(); });
   Calibration calibration(module->lookupSymbol<func::FuncOp>("main"), std::move(samples));
-  calibration.before = [&](Operation *op) {
-    auto found = byProduct.find(op);
-    if (found == byProduct.end())
-      return;
-    progress("compressing " + layers[found->second].report.node, done++, total);
-    compress(found->second, calibration);
-  };
   if (options.recipe.activations)
     collectRanges(calibration);
-  try {
-    calibration.run();
-  } catch (const CompressError &problem) {
-    std::string text = diagnostics.text();
-    throw CompressError("'" + path + "': " + problem.what() + (text.empty() ? "" : "\n" + text));
-  }
+  runModel(calibration, [&](size_t i) {
+    progress("compressing " + layers[i].report.node, done++, total);
+    compress(i, calibration);
+  });
   for (size_t i = 0; i < layers.size(); ++i)
     if (layers[i].report.plan.changes() && !layers[i].product)
       compress(i, Calibration(module->lookupSymbol<func::FuncOp>("main"), {}));

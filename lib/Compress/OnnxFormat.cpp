@@ -253,8 +253,18 @@ void OnnxFormat::store(size_t index, const LayerPlan &plan, const LayerSolution 
   for (size_t i = 0; i < places.size(); ++i)
     values[places[i]] = solution.weights[i];
   setData(tensor, TensorProto::FLOAT, values.data(), values.size() * sizeof(float));
-  if (plan.structure != Structure::Dense)
-    encodings[layer.weight] = structureJson(plan);
+  declare(layer, plan, layer.weight);
+}
+
+/// Notes the structure of a weight. Readers see it as one matrix of all outputs and of inputs tap after tap; where runs or rows end
+/// elsewhere in that, they find out for themselves.
+void OnnxFormat::declare(const FileLayer &layer, const LayerPlan &plan, const std::string &name) {
+  int64_t run = plan.structure == Structure::C4n ? 4 : plan.structure == Structure::NM ? plan.of : 1;
+  int64_t rows = plan.structure == Structure::C4n ? plan.share : plan.structure == Structure::Block ? plan.rows : 1;
+  bool runsFit = layer.shape.taps == 1 || layer.shape.channels % run == 0;
+  bool rowsFit = layer.shape.groups == 1 || layer.shape.outputsPerGroup() % rows == 0;
+  if (plan.structure != Structure::Dense && runsFit && rowsFit)
+    encodings[name] = structureJson(plan);
 }
 
 /// Gives a tensor of scales its sizes, and the node its axis and block size.
@@ -320,7 +330,7 @@ void OnnxFormat::storeSteps(const FileLayer &layer, const LayerPlan &plan, const
   node.add_input(scale.name());
   node.add_output(layer.weight);
   newNodes.push_back(std::move(node));
-  encodings[name] = structureJson(plan);
+  declare(layer, plan, name);
   if (!plan.group)
     integerScales[layer.index] = solution.scales;
 

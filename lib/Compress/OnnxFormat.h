@@ -49,6 +49,7 @@ private:
   std::vector<float> read(const TensorProto &tensor);
   /// The place in the file of each weight in LayerShape's order.
   std::vector<size_t> placesOf(size_t layer);
+  void declare(const FileLayer &layer, const LayerPlan &plan, const std::string &name);
   void storeBias(const FileLayer &layer, const LayerSolution &solution);
   void storeSteps(const FileLayer &layer, const LayerPlan &plan, const LayerSolution &solution, TensorProto &tensor,
                   const std::vector<size_t> &places);

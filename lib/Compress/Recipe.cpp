@@ -373,9 +373,13 @@ Recipe readRecipe(const Json &json) {
   Recipe recipe;
   recipe.activations = reader.integer("activations", 0, 8, 8);
   recipe.damping = reader.share("damping", recipe.damping);
+  recipe.target = reader.share("target", 0);
+  recipe.cpu = reader.word("cpu", "");
+  if (!recipe.cpu.empty() && recipe.target == 0)
+    reader.fail("has 'cpu', which says what 'target' is about, but no 'target'");
   if (reader.has("scheme")) {
     readScheme(reader, recipe);
-    reader.finish("scheme, ratio, bits, group, method, adjust, activations and damping");
+    reader.finish("scheme, ratio, bits, group, method, adjust, activations, target, cpu and damping");
     return recipe;
   }
   if (!reader.has("rules"))
@@ -384,7 +388,7 @@ Recipe readRecipe(const Json &json) {
     recipe.rules.push_back(readRule(rule, int64_t(recipe.rules.size()) + 1));
   if (recipe.rules.empty())
     reader.fail("has an empty list 'rules'");
-  reader.finish("rules, activations and damping; or scheme, ratio, bits, group, method, adjust, activations and damping");
+  reader.finish("rules, activations, target, cpu and damping; or scheme, ratio, bits, group, method, adjust, activations, target, cpu and damping");
   return recipe;
 }
 

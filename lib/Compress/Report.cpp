@@ -1,6 +1,7 @@
 //===- Report.cpp - what became of each layer, for people ----------------------===//
 #include "ajour/Compress/Compress.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -23,12 +24,25 @@ std::string errorText(double error) {
   return text;
 }
 
+/// Nanoseconds as microseconds.
+std::string timeText(double time) {
+  if (time < 0)
+    return "-";
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.1f", time / 1000);
+  return text;
+}
+
 } // namespace
 
 std::string toText(const CompressReport &report) {
   std::vector<std::vector<std::string>> rows{
       {"layer", "weights", "became", "zeros", "by magnitude", "error", "bytes", "was"}};
+  bool timed = llvm::any_of(report.layers, [](const LayerReport &layer) { return layer.timeBefore >= 0; });
+  if (timed)
+    rows[0].insert(rows[0].end(), {"expected us", "dense us"});
   int64_t before = 0, after = 0;
+  double timeBefore = 0, timeAfter = 0;
   for (const LayerReport &layer : report.layers) {
     std::string zeros;
     llvm::raw_string_ostream(zeros) << llvm::format("%.1f %%", 100. * double(layer.zeros) / double(std::max<int64_t>(layer.elements, 1)));
@@ -36,8 +50,14 @@ std::string toText(const CompressReport &report) {
                     errorText(layer.error), std::to_string(layer.bytesAfter), std::to_string(layer.bytesBefore)});
     before += layer.bytesBefore;
     after += layer.bytesAfter;
+    if (timed)
+      rows.back().insert(rows.back().end(), {timeText(layer.timeAfter), timeText(layer.timeBefore)});
+    timeBefore += std::max(layer.timeBefore, 0.);
+    timeAfter += std::max(layer.timeAfter, 0.);
   }
   rows.push_back({"all", "", "", "", "", "", std::to_string(after), std::to_string(before)});
+  if (timed)
+    rows.back().insert(rows.back().end(), {timeText(timeAfter), timeText(timeBefore)});
   std::vector<size_t> widths(rows[0].size());
   for (const auto &row : rows)
     for (size_t c = 0; c < row.size(); ++c)

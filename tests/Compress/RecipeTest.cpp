@@ -109,8 +109,10 @@ TEST(Recipe, UnknownKeysAndValues) {
   expectRefused("rules: 3\n", "'rules' is 3, expected a list");
   expectRefused("rules: [dense]\n", "rule 1: is \"dense\", expected keys and values");
   expectRefused("rules: [{bits: 8}]\nspeed: 2\n",
-                "has no use for the key 'speed'; it takes rules, activations and damping; or scheme, ratio, bits, group, "
-                "method, adjust, activations and damping");
+                "has no use for the key 'speed'; it takes rules, activations, target, cpu and damping; or scheme, ratio, bits, "
+                "group, method, adjust, activations, target, cpu and damping");
+  expectRefused("rules: [{bits: 8}]\ncpu: avx2\n", "has 'cpu', which says what 'target' is about, but no 'target'");
+  expectRefused("rules: [{bits: 8}]\ntarget: 2\n", "'target' is 2, expected a number of at least 0 and less than 1");
   expectRefused("rules: [{bits: 8}, {structure: c4n, ratio: 0.5}]\n",
                 "rule 2: has no use for the key 'ratio'; it takes layers, op, kernel, first, structure, n, share, bits, "
                 "group, method and adjust");

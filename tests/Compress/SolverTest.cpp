@@ -1,6 +1,8 @@
 //===- SolverTest.cpp - zeros and steps of one layer ---------------------------===//
 #include "Solver.h"
 
+#include "ajour/Encoding/Codec.h"
+
 #include <Eigen/Cholesky>
 
 #include <gtest/gtest.h>
@@ -175,6 +177,42 @@ void checkStructure(const Case &c, const LayerSolution &s) {
   }
 }
 
+/// What the encoder of weights takes for this plan; nothing where the layer is no single matrix or runs end elsewhere in it.
+std::optional<ajour::encoding::Structure> encodedStructure(const Case &c) {
+  ajour::encoding::Structure structure;
+  using Kind = ajour::encoding::StructureKind;
+  if (c.shape.groups > 1)
+    return std::nullopt;
+  switch (c.plan.structure) {
+  case Structure::C4n:
+    structure.kind = Kind::C4n;
+    structure.pruned = {c.plan.pruned};
+    structure.share = c.plan.share;
+    return c.shape.taps == 1 || c.shape.channels % 4 == 0 ? std::optional(structure) : std::nullopt;
+  case Structure::Block:
+    structure.kind = c.shape.taps > 1 ? Kind::BlockPunched : Kind::Block;
+    structure.blockFilters = structure.rows = c.plan.rows;
+    structure.blockChannels = c.plan.cols;
+    return structure;
+  default:
+    return std::nullopt; // N:M, patterns and single weights have no parameters that could contradict the mask
+  }
+}
+
+/// The encoder of weights agrees that the structure holds.
+void checkEncodable(const Case &c, const LayerSolution &s) {
+  std::optional<ajour::encoding::Structure> structure = encodedStructure(c);
+  if (!structure)
+    return;
+  int64_t side = c.shape.taps == 9 ? 3 : 1;
+  ajour::encoding::WeightShape shape{c.shape.outputs, c.shape.columns(), side, c.shape.taps / side};
+  std::string error;
+  auto size = ajour::encoding::storedSize({*structure, {}}, shape, s.kept, error);
+  ASSERT_TRUE(size) << error;
+  int64_t kept = int64_t(std::count(s.kept.begin(), s.kept.end(), 1));
+  EXPECT_EQ(size->kept, kept);
+}
+
 TEST(Solver, StructureHoldsAndCompensationHelps) {
   for (const Case &c : cases())
     for (bool hasBias : {false, true}) {
@@ -186,6 +224,7 @@ TEST(Solver, StructureHoldsAndCompensationHelps) {
       LayerSolution magnitude = solve(problem, plain), better = solve(problem, c.plan);
       checkStructure(c, magnitude);
       checkStructure(c, better);
+      checkEncodable(c, better);
       for (size_t i = 0; i < magnitude.weights.size(); ++i) // only zeros are new
         ASSERT_TRUE(magnitude.weights[i] == problem.weights[i] || !magnitude.kept[i]);
       // Inputs are mixtures of a third as many causes, so that others can stand in for most of what goes.

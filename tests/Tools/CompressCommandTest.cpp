@@ -85,6 +85,7 @@ TEST_F(CompressCommandTest, WritesAModelAndReports) {
   EXPECT_NE(out.find("fc"), std::string::npos) << out;
   EXPECT_NE(out.find("c4^2"), std::string::npos) << out;
   EXPECT_NE(out.find("50.0 %"), std::string::npos) << out;
+  EXPECT_NE(out.find("expected us"), std::string::npos) << out;
   EXPECT_EQ(err, "");
   // What was written can be compiled.
   EXPECT_EQ(call({"inspect", output}), 0) << err;
@@ -120,6 +121,9 @@ TEST_F(CompressCommandTest, Refusals) {
   saveNpy("b.npy", {5, 8});
   expectRefused({"--calibration", "a=" + directory.file("a.npy"), "--calibration", "b=" + directory.file("b.npy")},
                 directory.file("b.npy") + ": holds 5 inputs, but there are 6 of 'a'", "two.onnx");
+  writeFile(directory.file("cpu.yaml"), std::string_view("rules: [{structure: 4x1, ratio: 0.9}]\ntarget: 0.5\ncpu: z80\n"));
+  EXPECT_EQ(compress({}, "net.onnx", "cpu.yaml"), 1);
+  EXPECT_EQ(err.rfind("error: 'cpu' is 'z80', expected one of ", 0), 0u) << err;
   saveNpy("wrong.npy", {5, 8});
   EXPECT_EQ(compress({"--calibration", directory.file("wrong.npy")}), 1);
   EXPECT_NE(err.find("wrong.npy"), std::string::npos) << err;

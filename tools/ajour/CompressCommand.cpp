@@ -33,6 +33,7 @@ void runCompress(const CompressCommand &command) {
   auto context = makeContext();
   try {
     options.recipe = compress::parseRecipe({reinterpret_cast<const char *>(text.data()), text.size()}, command.recipe);
+    options.cost = productCost(options.recipe.cpu);
     options.samples = [&](mlir::ModuleOp module) { return calibrationSamples(module, command.calibration); };
     compress::CompressedModel model = compress::compressModel(context.get(), command.model, options);
     progress.finish();

@@ -28,6 +28,10 @@ void addCalibrationOptions(CLI::App &command, CalibrationArguments &arguments);
 /// Reads the files, or makes inputs where there are none. Throws ToolError.
 std::vector<compress::Sample> calibrationSamples(mlir::ModuleOp module, const CalibrationArguments &arguments);
 
+/// Expected nanoseconds of a product with the weights that a plan makes, on a code level (empty: this machine's). Throws ToolError for a
+/// name that is none.
+std::function<double(const compress::ProductUse &)> productCost(const std::string &cpu);
+
 } // namespace ajour::tools
 
 #endif

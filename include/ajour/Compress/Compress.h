@@ -20,6 +20,16 @@ struct Sample {
 std::vector<Sample> syntheticSamples(mlir::ModuleOp module, const std::vector<std::vector<int64_t>> &shapes, int64_t count,
                                      uint64_t seed);
 
+/// A product with weights as a plan makes them, for estimates of time.
+struct ProductUse {
+  int64_t outputs = 1, groups = 1, channels = 1; ///< channels: of a group
+  std::vector<int64_t> window;                   ///< of a convolution
+  int64_t rows = 1;                              ///< output pixels, tokens
+  int64_t stride = 1;
+  bool isDilated = false, isInteger = false; ///< isInteger: 8-bit activations as well
+  LayerPlan plan;
+};
+
 struct CompressOptions {
   Recipe recipe;
   ImportOptions import;
@@ -27,6 +37,8 @@ struct CompressOptions {
   std::function<std::vector<Sample>(mlir::ModuleOp)> samples;
   /// The data is made up: weights then stay nearer to the model's, since what is true of that data may not be of real inputs.
   bool synthetic = false;
+  /// Expected time of a product in nanoseconds, for a target and for the report; null: none.
+  std::function<double(const ProductUse &)> cost;
   /// Called now and then with the phase, what is done and the total.
   std::function<void(const std::string &phase, int64_t done, int64_t total)> progress;
 };
@@ -48,6 +60,7 @@ struct LayerReport {
   double error = -1;          ///< of what was written
   int64_t elements = 0, zeros = 0;
   int64_t bytesBefore = 0, bytesAfter = 0; ///< by arithmetic: kept weights, their places, scales
+  double timeBefore = -1, timeAfter = -1;  ///< expected, in nanoseconds; -1: not known
 };
 
 struct CompressReport {

@@ -75,6 +75,8 @@ struct Recipe {
   std::string file; ///< for messages
   std::vector<Rule> rules;
   int64_t activations = 0; ///< 8: inputs of layers with 8-bit weights become 8-bit integers too
+  double target = 0;       ///< time of all products as a share of the dense one's; 0: shares are as rules say
+  std::string cpu;         ///< code level that `target` is about; empty: this machine's
   double damping = 0.01;   ///< added to the diagonal of a layer's second moments, times their mean
 };
 
