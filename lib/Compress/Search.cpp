@@ -54,6 +54,27 @@ std::vector<size_t> searchChoices(const std::vector<std::vector<Choice>> &layers
     total += layers[layer][choice].time - layers[layer][chosen[layer]].time;
     chosen[layer] = choice;
   }
+  // The last changes may have saved more than was needed: what fits goes back, the largest errors first.
+  for (bool changed = true; changed;) {
+    changed = false;
+    double most = 0;
+    size_t layer = 0, choice = 0;
+    for (size_t l = 0; l < layers.size(); ++l)
+      for (size_t c = 0; c < layers[l].size(); ++c) {
+        const Choice &now = layers[l][chosen[l]], &other = layers[l][c];
+        double gain = now.error * now.error - other.error * other.error;
+        if (gain > most && total - now.time + other.time <= target) {
+          most = gain;
+          layer = l;
+          choice = c;
+          changed = true;
+        }
+      }
+    if (changed) {
+      total += layers[layer][choice].time - layers[layer][chosen[layer]].time;
+      chosen[layer] = choice;
+    }
+  }
   return chosen;
 }
 

@@ -20,7 +20,7 @@ struct Choice {
 std::vector<LayerPlan> plansUpTo(const LayerPlan &most);
 
 /// Takes for each layer one of its choices (the first is the starting point), so that times add up to at most `target`: again and again the
-/// change that adds the least square of error for the time that it saves. Returns the chosen indices; empty if no
+/// change that adds the least square of error for the time that it saves, and at the end back what still fits. Returns the chosen indices; empty if no
 /// choices are fast enough.
 std::vector<size_t> searchChoices(const std::vector<std::vector<Choice>> &layers, double target);
 

@@ -322,7 +322,8 @@ TEST(CompressOnnx, SharesForATarget) {
     }
     EXPECT_EQ(result.layer("conv").timeBefore, 8 * 4 * 9 * 36);
     EXPECT_LE(after, target * before);
-    EXPECT_GT(after, 0.7 * target * before); // no more than is needed
+    // Not much less than is needed: the largest step is that from dense to patterns, which takes 5 of 9 weights.
+    EXPECT_GT(after, 0.6 * target * before);
     EXPECT_GT(error, last);
     last = error;
   }
