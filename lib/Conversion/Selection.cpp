@@ -69,7 +69,8 @@ static std::string unsuitable(const WeightUse &use, KernelFamily family, int64_t
     return "fewer than 16 rows";
   if (rows < 0)
     return "the number of rows is not known";
-  if (family == KernelFamily::Spmm && use.shape.window() > 1)
+  // Single filters with windows have a kernel of their own.
+  if (family == KernelFamily::Spmm && use.shape.window() > 1 && group < 4)
     return "a window";
   if (family == KernelFamily::Spconv && use.shape.window() == 1)
     return "no window";

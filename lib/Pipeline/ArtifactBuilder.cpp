@@ -205,6 +205,11 @@ static std::string packKey(const PackSpec &spec, ArrayRef<ElementsAttr> constant
      << spec.lhsZeroPoint;
   for (int32_t zero : spec.rhsZeroPoints)
     os << "," << zero;
+  const encoding::SparsePlan &sparse = spec.sparse;
+  os << " sparse";
+  for (int64_t value : {sparse.filters, sparse.kh, sparse.kw, sparse.channels, sparse.group, sparse.chunk, sparse.channelUnits,
+                        sparse.columnUnits, sparse.phaseUnits, sparse.dilationY, sparse.strideY, int64_t(sparse.runs)})
+    os << " " << value;
   return key;
 }
 

@@ -47,6 +47,21 @@ LogicalResult simplify(ModuleOp module, int stages) {
   return manager.run(module);
 }
 
+/// Convolutions whose kernels work over pixels read and write channel-major activations. All levels share the buffers, so the best
+/// one decides.
+static LogicalResult chooseLayouts(ModuleOp module, ArrayRef<EncodedWeight> weights, ajour_cpu_level level) {
+  llvm::SmallDenseSet<Operation *> chosen;
+  for (const EncodedWeight &weight : weights)
+    if (isOverPixels(selectKernel(weight.use, weight.rows, level).family))
+      chosen.insert(weight.op);
+  if (chosen.empty())
+    return success();
+  PassManager manager(module.getContext());
+  manager.addNestedPass<func::FuncOp>(
+      createChannelMajorPass([&](nn::ConvOp conv) { return chosen.contains(conv.getOperation()); }));
+  return manager.run(module);
+}
+
 LogicalResult lowerToExec(ModuleOp module, const CompileOptions &options) {
   auto main = module.lookupSymbol<func::FuncOp>("main");
   if (main && failed(nn::getStates(main)))
@@ -56,7 +71,7 @@ LogicalResult lowerToExec(ModuleOp module, const CompileOptions &options) {
     return failure();
   if (options.report)
     reportWeights(*weights, chosenLevels(options).back(), *options.report);
-  if (failed(formDispatches(module)))
+  if (failed(chooseLayouts(module, *weights, chosenLevels(options).back())) || failed(formDispatches(module)))
     return failure();
   return verify(module);
 }

@@ -3,6 +3,7 @@
 #define AJOUR_CONVERSION_DISPATCH_H
 
 #include "ajour/ABI/CpuFeatures.h"
+#include "ajour/Encoding/PackSparse.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -29,6 +30,9 @@ struct PackSpec {
     GemmBias,    ///< i32 [n]: bias with the zero points folded in
     DepthwiseBias,
     WinogradF32, ///< transformed 3x3 filters
+    SparseInputs, ///< the three parts of encoding::PackedSparse
+    SparseWeights,
+    SparseIndex,
   } kind;
   unsigned weights = 0; ///< argument number
   int bias = -1;        ///< argument number, -1: none
@@ -39,6 +43,7 @@ struct PackSpec {
   int64_t nr = 0, kr = 0;
   int32_t lhsZeroPoint = 0; ///< as the kernel sees the lhs (after its sign is changed)
   llvm::SmallVector<int32_t> rhsZeroPoints; ///< of the signed weights; one or n
+  encoding::SparsePlan sparse; ///< of the sparse kinds
 };
 
 /// One operand of a compiled dispatch, in the order of its ABI function.

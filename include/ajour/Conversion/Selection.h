@@ -44,6 +44,9 @@ enum class KernelFamily {
 
 std::string_view name(KernelFamily family);
 
+/// Whether its kernels have pixels in vectors, and so want channel-major activations.
+inline bool isOverPixels(KernelFamily family) { return family == KernelFamily::Spmm || family == KernelFamily::Spconv; }
+
 struct KernelChoice {
   KernelFamily family = KernelFamily::Dense;
   /// Neighbouring rows that share what the kernel skips.

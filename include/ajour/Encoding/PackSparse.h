@@ -15,13 +15,14 @@ namespace ajour::encoding {
 /// c of a chunk reads from unit c * channelUnits + kx * columnUnits + (ky * dilationY % strideY) * phaseUnits + ky *
 /// dilationY / strideY.
 struct SparsePlan {
-  int64_t filters, kh, kw, channels;
-  int64_t group;   ///< successive filters that share entries: 1, 2, 4 or 8
-  int64_t chunk;   ///< channels of a chunk
+  int64_t filters = 0, kh = 1, kw = 1, channels = 0;
+  int64_t group = 1; ///< successive filters that share entries: 1, 2, 4 or 8
+  int64_t chunk = 1; ///< channels of a chunk
   int64_t channelUnits = 1, columnUnits = 0, phaseUnits = 0;
   int64_t dilationY = 1, strideY = 1;
   bool runs = false; ///< spconv: taps whose units follow each other are one entry (group = 1)
 
+  bool operator==(const SparsePlan &) const = default;
   int64_t chunks() const { return (channels + chunk - 1) / chunk; }
   int64_t groups() const { return (filters + group - 1) / group; }
   int64_t unit(int64_t channel, int64_t ky, int64_t kx) const {

@@ -87,8 +87,11 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
     findReorders(root);
   std::optional<GemmPlan> gemm;
   std::optional<DepthwisePlan> depthwise;
-  bool planar = root && isPlanar(root);
-  if (auto conv = dyn_cast_or_null<nn::ConvOp>(root); conv && !planar) {
+  std::optional<SparseConvPlan> sparse;
+  if (auto conv = dyn_cast_or_null<nn::ConvOp>(root))
+    sparse = planSparseConv(conv);
+  bool planar = root && !sparse && isPlanar(root);
+  if (auto conv = dyn_cast_or_null<nn::ConvOp>(root); conv && !sparse && !planar) {
     depthwise = planDepthwise(conv);
     if (!depthwise)
       gemm = planConv(conv);
@@ -100,6 +103,7 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
     recurrent = planRecurrent(root);
   const ajour_kernel_row *kernel = gemm                           ? gemm->kernel
                                    : depthwise                    ? depthwise->kernel
+                                   : sparse                       ? sparse->kernel
                                    : recurrent.recurrentPack >= 0 ? recurrent.kernel
                                                                   : nullptr;
   lowered.kernel = kernel ? kernel->symbol : "";
@@ -115,7 +119,7 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
     bool onlyPacked = packedArguments.contains(argument.getArgNumber()) &&
                       llvm::all_of(argument.getUsers(), [&](Operation *user) { return user == root; }) &&
                       !(gemm && gemm->bias == argument) && !(depthwise && depthwise->bias == argument) &&
-                      !(gemm && gemm->source == argument);
+                      !(gemm && gemm->source == argument) && !(sparse && sparse->bias == argument);
     if (!onlyPacked)
       lowered.operands.push_back({OperandSpec::Argument, argument.getArgNumber()});
   }
@@ -155,6 +159,8 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
     lowerGemm(*gemm);
   else if (depthwise)
     lowerDepthwise(*depthwise);
+  else if (sparse)
+    lowerSparseConv(*sparse);
   else if (planar)
     lowerPlanes(root);
   else if (!root)

@@ -88,6 +88,30 @@ struct RecurrentPlan {
   int recurrentPack = -1, projectionPack = -1;
 };
 
+/// A convolution with sparse weights, over channel-major activations.
+struct SparseConvPlan {
+  /// Tiles of columns that are equally wide: `count` of them next to each other from column x on. A row of 16 lanes holds
+  /// 16 / width segments of `lanes` columns, each of other rows of the output.
+  struct Strips {
+    int64_t x, width, lanes, count;
+    int64_t rows;  ///< of a tile
+    int64_t tiles; ///< of a strip, one below the other
+  };
+  const ajour_kernel_row *kernel;
+  nn::ConvOp conv;
+  mlir::Value source; ///< the input [image][channel][y][x]
+  mlir::Value bias;
+  encoding::SparsePlan sparse;
+  int64_t images, height, width;
+  bool isFlat;                      ///< one tap: pixels are one row
+  bool copies;                      ///< flat: a tile is copied to aligned channels first
+  int64_t tilePixels;               ///< flat
+  llvm::SmallVector<Strips> strips; ///< not flat
+  int64_t tiles;                    ///< of an image
+  int64_t groupsPerItem;
+  unsigned inputsPack, weightsPack, indexPack;
+};
+
 /// Writes one dispatch. The callee is a clone that may be changed.
 class DispatchLowering {
 public:
@@ -104,6 +128,9 @@ private:
   std::optional<GemmPlan> planConv(nn::ConvOp op);
   std::optional<DepthwisePlan> planDepthwise(nn::ConvOp op);
   bool planLhs(GemmPlan &plan, mlir::Value lhs);
+  std::optional<SparseConvPlan> planSparseConv(nn::ConvOp op);
+  void planFlat(SparseConvPlan &plan);
+  void planWindows(SparseConvPlan &plan);
   bool planZeroPoints(GemmPlan &plan, mlir::Value lhs, mlir::Value rhs, mlir::Value bias, int32_t lhsZeroPoint,
                       llvm::ArrayRef<int32_t> rhsZeroPoints, PackSpec weights);
   RecurrentPlan planRecurrent(mlir::Operation *op);
@@ -127,6 +154,9 @@ private:
   void lowerDepthwise(const DepthwisePlan &plan);
   void lowerRecurrent(mlir::Operation *op, const RecurrentPlan &plan);
   class RecurrentCell;
+};
+
+  void lowerSparseConv(const SparseConvPlan &plan);
 
   // Roots as the element of a value, with the reduction inside (the general form).
   void bindContraction(mlir::Operation *root);
@@ -176,6 +206,18 @@ private:
   std::optional<BandPlan> planBand(const GemmPlan &plan);
   void lowerBands(const GemmPlan &plan, const BandPlan &band);
   void copyBand(const GemmPlan &plan, const BandPlan &band, mlir::Value image, mlir::Value firstRow, mlir::Value rows);
+  void lowerFlat(const SparseConvPlan &plan);
+  void lowerWindows(const SparseConvPlan &plan);
+  mlir::Value sparseIndex(const SparseConvPlan &plan, mlir::Value position);
+  void callSparse(const SparseConvPlan &plan, mlir::Value src, mlir::Value scale, mlir::Value chunk, mlir::Value group,
+                  mlir::Value acc, int64_t lda, int64_t pixels, mlir::Value accumulate);
+  void storeSparse(const SparseConvPlan &plan, mlir::Value acc, mlir::Value position, llvm::ArrayRef<mlir::Value> index);
+  void forFilters(const SparseConvPlan &plan, mlir::Value group,
+                  llvm::function_ref<void(mlir::Value, mlir::Value)> fn);
+  void emitWindowTile(const SparseConvPlan &plan, const SparseConvPlan::Strips &strips, mlir::Value image, mlir::Value y,
+                      mlir::Value x, mlir::Value firstGroup, mlir::Value lastGroup, mlir::Value accs);
+  void storeWindowTile(const SparseConvPlan &plan, const SparseConvPlan::Strips &strips, mlir::Value image,
+                       mlir::Value y, mlir::Value x, mlir::Value group, mlir::Value acc);
   mlir::Operation *findRoot();
   void findReorders(mlir::Operation *root);
 

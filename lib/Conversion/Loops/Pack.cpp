@@ -100,6 +100,12 @@ std::vector<char> packOperand(const PackSpec &spec, ArrayRef<ElementsAttr> const
     encoding::channelSums(depthwise(spec, weights), sums);
     return foldedBias(spec, constants, sums, spec.kh * spec.kw);
   }
+  case PackSpec::SparseInputs:
+    return bytesOf(encoding::packSparse(spec.sparse, floatWeights(attr).data()).inputs);
+  case PackSpec::SparseWeights:
+    return bytesOf(encoding::packSparse(spec.sparse, floatWeights(attr).data()).weights);
+  case PackSpec::SparseIndex:
+    return bytesOf(encoding::packSparse(spec.sparse, floatWeights(attr).data()).index);
   }
   llvm_unreachable("unknown pack");
 }
