@@ -184,6 +184,10 @@ std::vector<std::string> GraphBuilder::weights(const std::string &node, const Va
   double deviation = 1 / (input.rms * std::sqrt(static_cast<double>(columns)));
   for (float &value : weight)
     value = static_cast<float>(normal() * deviation);
+  double kept = prune(pruning, dims, state, weight);
+  if (kept > 0 && kept < 1)
+    for (float &value : weight)
+      value = static_cast<float>(value / std::sqrt(kept));
   for (float &value : bias)
     value = static_cast<float>(normal() * 0.1);
   if (quantized)

@@ -11,6 +11,8 @@
 #endif
 #include <onnx/onnx_pb.h>
 
+#include "Pruning.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -49,6 +51,9 @@ class GraphBuilder {
 public:
   GraphBuilder(const std::string &name, bool quantized, uint64_t seed);
 
+  /// Weights made from now on have these zeros; the others grow so that results keep their variance.
+  void setPruning(const Pruning &value) { pruning = value; }
+
   Value input(int64_t channels, int64_t height, int64_t width);
   Value conv(const Value &input, const ConvOptions &options);
   Value add(const Value &lhs, const Value &rhs, Activation activation);
@@ -76,6 +81,7 @@ private:
   void quantize(Value &value, bool keep = false);
   double normal();
 
+  Pruning pruning;
   onnx::ModelProto proto;
   onnx::GraphProto &graph;
   bool quantized;
