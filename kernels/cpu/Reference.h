@@ -23,6 +23,9 @@ void ajour_reference_dwconv_8bit(const void *src, int lhs_is_signed, int64_t pix
                                  int64_t dilation, int64_t pad, int64_t flip);
 void ajour_reference_spmm_f32(const float *src, int64_t scale, const uint16_t *inputs, const float *weights,
                               double *acc, int64_t lda, int64_t m, int64_t n, int64_t count, int64_t accumulate);
+void ajour_reference_spmm_8bit(const void *src, int src_is_signed, int64_t scale, const uint16_t *inputs,
+                               const int8_t *weights, int32_t *acc, int64_t lda, int64_t m, int64_t n, int64_t count,
+                               int64_t accumulate);
 void ajour_reference_spconv_f32(const float *src, const uint16_t *inputs, const float *weights, double *acc,
                                 int64_t rows, int64_t singles, int64_t pairs, int64_t triples, int64_t accumulate);
 

@@ -9,6 +9,8 @@
 #include "gemm_8bit/neon.c"
 #include "gemm_f32/neon.c"
 #include "spconv_f32/neon.c"
+#include "spmm_8bit/dotprod.c"
+#include "spmm_8bit/neon.c"
 #include "spmm_f32/neon.c"
 #include "gemv/activations.c"
 #include "gemv/compress_neon.c"

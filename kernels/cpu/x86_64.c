@@ -12,6 +12,8 @@
 #include "gemm_f32/avx512.c"
 #include "spconv_f32/avx2.c"
 #include "spconv_f32/avx512.c"
+#include "spmm_8bit/avx2.c"
+#include "spmm_8bit/avx512vnni.c"
 #include "spmm_f32/avx2.c"
 #include "spmm_f32/avx512.c"
 #include "gemv/activations.c"

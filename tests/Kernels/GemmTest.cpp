@@ -135,8 +135,8 @@ TEST(KernelTable, NamesFollowTheColumns) {
       continue;
     const std::string op = row.op <= AJOUR_KERNEL_gemm_8bit     ? "gemm"
                            : row.op <= AJOUR_KERNEL_dwconv_8bit ? "dwconv"
-                           : row.op == AJOUR_KERNEL_spmm_f32    ? "spmm"
                            : row.op == AJOUR_KERNEL_spconv_f32  ? "spconv"
+                           : row.op <= AJOUR_KERNEL_spmm_8bit   ? "spmm"
                                                                 : "gemv";
     const std::string rhs = row.op == AJOUR_KERNEL_gemv_q8 ? "q8" : row.op == AJOUR_KERNEL_gemv_q4 ? "q4" : type(row.rhs);
     EXPECT_EQ(row.symbol, "ajour_" + op + "_" + type(row.lhs) + "_" + rhs + "_" + type(row.acc) + "_" +

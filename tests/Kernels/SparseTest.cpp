@@ -25,6 +25,7 @@ template <typename Buffer> void fill(Buffer &buffer) {
 }
 
 class SpmmF32 : public testing::TestWithParam<NativeKernel> {};
+class Spmm8Bit : public testing::TestWithParam<NativeKernel> {};
 class SpconvF32 : public testing::TestWithParam<NativeKernel> {};
 
 } // namespace
@@ -53,6 +54,45 @@ TEST_P(SpmmF32, MatchesReference) {
                                    accumulate);
           GetParam().as<ajour_spmm_f32_fn>()(src.data(), scale, inputs.data(), weights.data(), acc.data(), lda, m, n, count,
                                              accumulate);
+          for (int64_t r = 0; r < m; ++r)
+            for (int64_t i = 0; i < (r + 1 < m ? lda : padded); ++i)
+              if (i < n || i >= padded) {
+                ASSERT_EQ(acc[r * lda + i], i < n ? expected[r * lda + i] : before[r * lda + i])
+                    << "m " << m << " n " << n << " count " << count << " filter " << r << " pixel " << i;
+              }
+          ASSERT_TRUE(src.slackUntouched() && inputs.slackUntouched() && weights.slackUntouched());
+        }
+}
+
+TEST_P(Spmm8Bit, MatchesReferenceExactly) {
+  AJOUR_SKIP_UNLESS_CPU_HAS(GetParam());
+  const ajour_kernel_row &row = GetParam().row;
+  for (int64_t m : {1, 2, 4, 8})
+    for (int64_t n : {1, 4, 8, 15, 16, 17, 32, 33, 48, 49, 63, 64, 65, 128, 130})
+      for (int64_t count : {0, 1, 2, 5})
+        for (bool accumulate : {false, true}) {
+          const int64_t padded = (n + row.nr - 1) / row.nr * row.nr, lda = padded + m % 3, scale = 1 + n % 3;
+          const int64_t last = 5 + n, size = last * scale + n;
+          const bool atStart = count % 2;
+          GuardedBuffer<uint8_t> src(size, AJOUR_BUFFER_SLACK, atStart);
+          GuardedBuffer<uint16_t> inputs(count * 4, AJOUR_BUFFER_SLACK, atStart);
+          GuardedBuffer<int8_t> weights(count * m * 4, 16, atStart);
+          GuardedBuffer<int32_t> acc((m - 1) * lda + padded, 0, atStart);
+          // Extreme values are frequent: they are what saturating instructions get wrong.
+          for (int64_t i = 0; i < size; ++i)
+            src[i] = rng() % 2 ? rng() : (rng() % 2 ? 255 : 128);
+          for (int64_t i = 0; i < weights.size(); ++i)
+            weights[i] = rng() % 2 ? rng() : (rng() % 2 ? 127 : -128);
+          for (int64_t i = 0; i < acc.size(); ++i)
+            acc[i] = int32_t(rng());
+          for (int64_t i = 0; i < inputs.size(); ++i)
+            inputs[i] = i ? rng() % (last + 1) : last;
+          const std::vector<int32_t> before(acc.data(), acc.data() + acc.size());
+          std::vector<int32_t> expected = before;
+          ajour_reference_spmm_8bit(src.data(), row.lhs == AJOUR_I8, scale, inputs.data(), weights.data(), expected.data(),
+                                    lda, m, n, count, accumulate);
+          GetParam().as<ajour_spmm_8bit_fn>()(src.data(), scale, inputs.data(), weights.data(), acc.data(), lda, m, n,
+                                              count, accumulate);
           for (int64_t r = 0; r < m; ++r)
             for (int64_t i = 0; i < (r + 1 < m ? lda : padded); ++i)
               if (i < n || i >= padded) {
@@ -180,4 +220,5 @@ TEST_P(SpconvF32, ConvolvesWhatWasExpandedAndPacked) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, SpmmF32, testing::ValuesIn(nativeKernels(AJOUR_KERNEL_spmm_f32)), kernelName);
+INSTANTIATE_TEST_SUITE_P(Table, Spmm8Bit, testing::ValuesIn(nativeKernels(AJOUR_KERNEL_spmm_8bit)), kernelName);
 INSTANTIATE_TEST_SUITE_P(Table, SpconvF32, testing::ValuesIn(nativeKernels(AJOUR_KERNEL_spconv_f32)), kernelName);

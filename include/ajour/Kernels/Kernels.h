@@ -52,6 +52,12 @@ typedef void ajour_dwconv_8bit_fn(const void *src, int64_t pixel_stride, int64_t
 typedef void ajour_spmm_f32_fn(const float *src, int64_t scale, const uint16_t *inputs, const float *weights, float *acc,
                                int64_t lda, int64_t m, int64_t n, int64_t count, int64_t accumulate);
 
+/* The same for 8-bit operands (src of the row's type), exact. An entry is four inputs and four weights for each filter:
+ *   acc[r * lda + i] (+)= sum over e < count, q < 4 of weights[(e * m + r) * 4 + q] * src[inputs[e * 4 + q] * scale + i].
+ * Weights may be read 16 bytes past the last. */
+typedef void ajour_spmm_8bit_fn(const void *src, int64_t scale, const uint16_t *inputs, const int8_t *weights,
+                                int32_t *acc, int64_t lda, int64_t m, int64_t n, int64_t count, int64_t accumulate);
+
 /* Sparse convolution of one filter over `rows` rows of 16 pixels, [rows][16]. An entry is a run of taps that read
  * successive rows of src: singles first, then pairs, then triples, each with as many weights:
  *   acc[i] = (accumulate ? acc[i] : 0) + sum over runs, k < taps of the run, of weight(run, k) *
@@ -181,6 +187,7 @@ typedef enum ajour_kernel_op {
   AJOUR_KERNEL_dwconv_8bit,
   AJOUR_KERNEL_spmm_f32,
   AJOUR_KERNEL_spconv_f32,
+  AJOUR_KERNEL_spmm_8bit,
   AJOUR_KERNEL_gemv_f32,
   AJOUR_KERNEL_gemv_f16,
   AJOUR_KERNEL_gemv_8bit,
