@@ -19,6 +19,7 @@ namespace {
 struct Geometry {
   int64_t images, channels, height, width, filters, kernel, stride, dilation, pad, group;
   int64_t percent = 75; ///< of zeros
+  bool isDepthwise = false;
 };
 
 int64_t outSize(const Geometry &g, int64_t in) { return (in + 2 * g.pad - g.dilation * (g.kernel - 1) - 1) / g.stride + 1; }
@@ -29,14 +30,14 @@ std::string moduleText(const Geometry &g, bool residual) {
   int64_t oh = outSize(g, g.height), ow = outSize(g, g.width);
   std::string nchw = tensorType({g.images, g.filters, oh, ow}, "f32"), nhwc = tensorType({g.images, oh, ow, g.filters}, "f32");
   std::string x = m.input(tensorType({g.images, g.channels, g.height, g.width}, "f32"));
-  std::string w = m.constant(tensorType({g.filters, g.kernel, g.kernel, g.channels}, "f32"));
+  std::string w = m.constant(tensorType({g.filters, g.kernel, g.kernel, g.isDepthwise ? 1 : g.channels}, "f32"));
   std::string b = m.constant(tensorType({g.filters}, "f32"));
   std::string t = m.op("nn.transpose", {x}, "perm = " + array({0, 2, 3, 1}),
                        tensorType({g.images, g.height, g.width, g.channels}, "f32"));
   auto pair = [](int64_t v) { return array({v, v}); };
   std::string y = m.op("nn.conv", {t, w, b},
                        "strides = " + pair(g.stride) + ", dilations = " + pair(g.dilation) + ", pads_low = " + pair(g.pad) +
-                           ", pads_high = " + pair(g.pad) + ", groups = 1 : i64, nn.channel_major",
+                           ", pads_high = " + pair(g.pad) + ", groups = " + std::to_string(g.isDepthwise ? g.channels : 1) + " : i64, nn.channel_major",
                        nhwc);
   std::string z = m.op("nn.transpose", {y}, "perm = " + array({0, 3, 1, 2}), nchw);
   if (residual)
@@ -52,7 +53,7 @@ void prune(ModuleOp module, const Geometry &g) {
     auto constant = conv.getFilter().getDefiningOp<nn::ConstantOp>();
     auto type = cast<RankedTensorType>(conv.getFilter().getType());
     std::vector<float> weights = *nn::constantFloats(constant.getValue());
-    int64_t depth = g.kernel * g.kernel * g.channels;
+    int64_t depth = type.getNumElements() / g.filters;
     for (int64_t f = 0; f < g.filters; f += g.group)
       for (int64_t k = 0; k < depth; ++k)
         if (int64_t(rng() % 100) < g.percent)
@@ -103,4 +104,9 @@ TEST(CompiledSparseConv, Windows) {
     check({1, 4, 9, 40, 5, 3, 1, 1, 0, group});
   }
   check({1, 12, 14, 14, 8, 3, 1, 1, 1, 1, 100});
+}
+
+TEST(CompiledSparseConv, Depthwise) {
+  for (auto [size, kernel, stride] : std::vector<std::tuple<int64_t, int64_t, int64_t>>{{7, 3, 1}, {28, 3, 1}, {33, 3, 2}, {20, 5, 2}})
+    check({2, 9, size, size, 9, kernel, stride, 1, kernel / 2, 1, size == 28 ? 30 : 0, true}, size == 7);
 }

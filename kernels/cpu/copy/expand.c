@@ -56,6 +56,21 @@ AJOUR_HELPER void ajour_expand_row(const int32_t *row, const int32_t *end, int32
     dst[i] = 0;
 }
 
+/* `count` rows of whole vectors from row y on: those outside the image are zero, the others copied without asking again. */
+AJOUR_HELPER void ajour_expand_plane(const int32_t *image, const int32_t *end, int32_t *plane, int64_t y, int64_t count,
+                                     int64_t stride_y, int64_t ih, int64_t iw, const ajour_span span, int64_t stride_x) {
+  int64_t r = 0;
+  AJOUR_ROLLED
+  for (; r < count && y < 0; ++r, y += stride_y)
+    *(ajour_words16 *)(plane + r * 16) = (ajour_words16){0};
+  AJOUR_ROLLED
+  for (; r < count && y < ih; ++r, y += stride_y)
+    ajour_expand_row(image + y * iw, end, plane + r * 16, span, stride_x);
+  AJOUR_ROLLED
+  for (; r < count; ++r)
+    *(ajour_words16 *)(plane + r * 16) = (ajour_words16){0};
+}
+
 AJOUR_KERNEL void ajour_expand_f32(const float *restrict src, int64_t channel_stride, int64_t channels, int64_t ih,
                                    int64_t iw, float *restrict dst, int64_t oy, int64_t ox, int64_t rows,
                                    int64_t plane_rows, int64_t width, int64_t kh, int64_t kw, int64_t stride_y,
@@ -73,6 +88,10 @@ AJOUR_KERNEL void ajour_expand_f32(const float *restrict src, int64_t channel_st
       for (int64_t phase = 0; phase < phases; ++phase) {
         const int32_t *image = (const int32_t *)src + c * channel_stride;
         int32_t *plane = (int32_t *)dst + ((c * kw + kx) * phases + phase) * plane_rows * 16;
+        if (width == 16) {
+          ajour_expand_plane(image, end, plane, oy * stride_y + phase - pad_top, count, stride_y, ih, iw, span, stride_x);
+          continue;
+        }
         AJOUR_ROLLED
         for (int64_t r = 0; r < count; ++r)
           AJOUR_ROLLED

@@ -103,6 +103,7 @@ struct SparseConvPlan {
   mlir::Value bias;
   encoding::SparsePlan sparse;
   int64_t images, height, width;
+  bool isDepthwise;                 ///< the filter of a channel reads that channel
   bool isFlat;                      ///< one tap: pixels are one row
   bool copies;                      ///< flat: a tile is copied to aligned channels first
   int64_t tilePixels;               ///< flat
@@ -154,8 +155,6 @@ private:
   void lowerDepthwise(const DepthwisePlan &plan);
   void lowerRecurrent(mlir::Operation *op, const RecurrentPlan &plan);
   class RecurrentCell;
-};
-
   void lowerSparseConv(const SparseConvPlan &plan);
 
   // Roots as the element of a value, with the reduction inside (the general form).

@@ -6,7 +6,8 @@
 //
 // Windows of one tap are products over all pixels (flat): tiles of pixels times groups of filters. Others take a tile of
 // up to 16 rows of 16 lanes; chunks of channels are laid out for it (expand), and all filters of the item meet a chunk before
-// the next one comes, with their accumulators in scratch.
+// the next one comes, with their accumulators in scratch. Depthwise convolutions between them, dense as a rule, go the same
+// way: each filter has one channel.
 //
 //===----------------------------------------------------------------------===//
 #include "Blocking.h"
@@ -62,17 +63,21 @@ std::optional<SparseConvPlan> DispatchLowering::planSparseConv(nn::ConvOp op) {
   nn::Dims in = nn::getDims(op.getInput()), out = nn::getDims(op.getResult());
   auto filter = cast<RankedTensorType>(op.getFilter().getType());
   Value source = channelMajorSource(op.getInput());
-  if (!source || !op->hasAttr(channelMajorAttr) || in.size() != 4 || op.getGroups() != 1 || !constantArgument(op.getFilter()) ||
+  bool isDepthwise = in.size() == 4 && int64_t(op.getGroups()) > 1 && known(in[3]) == int64_t(op.getGroups()) &&
+                     filter.getDimSize(0) == int64_t(op.getGroups());
+  if (!source || !op->hasAttr(channelMajorAttr) || in.size() != 4 || (op.getGroups() != 1 && !isDepthwise) || !constantArgument(op.getFilter()) ||
       !llvm::all_of(in, known) || !llvm::all_of(out, known) || !Emitter::elementType(op.getInput()).isF32() ||
       !filter.getElementType().isF32() || filter.getNumElements() == 0)
     return std::nullopt;
-  std::optional<int64_t> group = chooseGroup(op, *known(nn::numElements(ArrayRef(out).drop_back(), context)), level);
+  int64_t pixels = *known(nn::numElements(ArrayRef(out).drop_back(), context));
+  std::optional<int64_t> group = isDepthwise ? 1 : chooseGroup(op, pixels, level);
   if (!group)
     return std::nullopt;
   SparseConvPlan plan{};
   plan.conv = op;
   plan.source = source;
   plan.bias = op.getBias();
+  plan.isDepthwise = isDepthwise;
   plan.images = *known(in[0]);
   plan.height = *known(out[1]), plan.width = *known(out[2]);
   if (plan.images * plan.height * plan.width == 0 || *known(in[1]) * *known(in[2]) == 0)
@@ -153,7 +158,10 @@ void DispatchLowering::planWindows(SparseConvPlan &plan) {
   sparse.chunk = llvm::divideCeil(sparse.channels, llvm::divideCeil(sparse.channels, fits));
   int64_t ranges = std::min<int64_t>(llvm::divideCeil(wantedCopyingItems, plan.images * plan.tiles), sparse.groups());
   // Each range expands the channels anew: not where few filters use them.
-  ranges = std::min(ranges, std::max<int64_t>(2, sparse.filters / 128));
+  if (plan.isDepthwise)
+    ranges = std::min<int64_t>(llvm::divideCeil(wantedItems, plan.images * plan.tiles), sparse.groups());
+  else
+    ranges = std::min(ranges, std::max<int64_t>(2, sparse.filters / 128));
   plan.groupsPerItem = llvm::divideCeil(sparse.groups(), std::min<int64_t>(ranges, sparse.groups()));
 }
 
@@ -260,7 +268,7 @@ void DispatchLowering::lowerWindows(const SparseConvPlan &plan) {
   int64_t ranges = llvm::divideCeil(sparse.groups(), plan.groupsPerItem), most = 0;
   for (const SparseConvPlan::Strips &strips : plan.strips)
     most = std::max(most, strips.rows);
-  int64_t accumulators = plan.groupsPerItem * sparse.group * most * laneCount;
+  int64_t accumulators = (plan.isDepthwise ? 1 : plan.groupsPerItem) * sparse.group * most * laneCount;
   int64_t expanded = sparse.chunk * sparse.channelUnits * laneCount + 2 * laneCount;
   lowered.scratchBytes = getAffineConstantExpr((expanded + accumulators) * 4 + AJOUR_BUFFER_SLACK, context);
   auto c = [&](int64_t value) { return e->i64(value); };
@@ -300,15 +308,24 @@ void DispatchLowering::emitWindowTile(const SparseConvPlan &plan, const SparseCo
   nn::Dims in = nn::getDims(op.getInput());
   int64_t height = *known(in[1]), width = *known(in[2]), pixels = strips.rows * laneCount;
   auto c = [&](int64_t value) { return e->i64(value); };
-  e->loop(c(0), c(sparse.chunks()), [&](Value chunk) {
-    Value first = e->mul(chunk, c(sparse.chunk));
-    Value count = e->min(c(sparse.chunk), e->sub(c(sparse.channels), first));
-    Value channel = e->add(e->mul(image, c(sparse.channels)), first);
+  auto expand = [&](Value channel, Value count) {
     Value source = e->pointer(e->buffer(plan.source), e->mul(channel, c(height * width)), f32);
     callKernel("ajour_expand_f32",
                {source, c(height * width), count, c(height), c(width), scratch, y, x, c(strips.rows), c(sparse.phaseUnits),
                 c(strips.width), c(sparse.kh), c(sparse.kw), c(op.getStrides()[0]), c(op.getStrides()[1]),
                 c(op.getDilations()[0]), c(op.getDilations()[1]), c(op.getPadsLow()[0]), c(op.getPadsLow()[1])});
+  };
+  if (plan.isDepthwise) {
+    e->loop(firstGroup, lastGroup, [&](Value filter) {
+      expand(e->add(e->mul(image, c(sparse.filters)), filter), c(1));
+      callSparse(plan, scratch, c(laneCount), c(0), filter, accs, pixels, pixels, c(0));
+      storeWindowTile(plan, strips, image, y, x, filter, accs);
+    });
+    return;
+  }
+  e->loop(c(0), c(sparse.chunks()), [&](Value chunk) {
+    Value first = e->mul(chunk, c(sparse.chunk));
+    expand(e->add(e->mul(image, c(sparse.channels)), first), e->min(c(sparse.chunk), e->sub(c(sparse.channels), first)));
     Value accumulate = arith::ExtUIOp::create(e->b, e->loc, e->b.getI64Type(),
                                               e->compare(arith::CmpIPredicate::ne, chunk, c(0)));
     Value isLast = e->compare(arith::CmpIPredicate::eq, chunk, c(sparse.chunks() - 1));
