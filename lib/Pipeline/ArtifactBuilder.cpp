@@ -130,6 +130,12 @@ void ArtifactBuilder::describeInterface() {
   describeStates();
 }
 
+bool ArtifactBuilder::isInPlace(unsigned result) {
+  Value value = main.getBody().front().getTerminator()->getOperand(result);
+  auto dispatch = value.getDefiningOp<exec::DispatchOp>();
+  return nn::isStateResult(main, result) && dispatch && inPlaceArgument(module.lookupSymbol<func::FuncOp>(dispatch.getCallee()));
+}
+
 void ArtifactBuilder::describeStates() {
   FailureOr<std::vector<nn::State>> states = nn::getStates(main);
   assert(succeeded(states) && "writeModule has checked them");
@@ -140,7 +146,7 @@ void ArtifactBuilder::describeStates() {
     out->element_type = nn::getElementTypeId(type.getElementType());
     out->shape.assign(type.getShape().begin(), type.getShape().end());
     out->buffer = state.argument;
-    out->next = main.getNumArguments() + state.result;
+    out->next = isInPlace(state.result) ? state.argument : main.getNumArguments() + state.result;
     if (state.initial) {
       out->initial_segment = constantSegment;
       out->initial_offset = appendConstant(nn::constantBytes(state.initial));
@@ -238,6 +244,11 @@ void ArtifactBuilder::addProgram(ajour_arch arch, std::vector<LevelCode> levels)
   auto ret = cast<func::ReturnOp>(main.getBody().front().getTerminator());
   for (auto [i, value] : llvm::enumerate(ret.getOperands())) {
     bool isState = nn::isStateResult(main, i);
+    if (isInPlace(i)) {
+      // Buffers of results are counted, so that its number stays; nothing uses it.
+      program->buffers[addBuffer(artifact::BufferKind::Arena, value.getType())]->size = expr(getAffineConstantExpr(0, main.getContext()));
+      continue;
+    }
     buffers[exec::resolveAlias(value)] =
         addBuffer(isState ? artifact::BufferKind::State : artifact::BufferKind::Output, value.getType());
   }
@@ -270,6 +281,8 @@ void ArtifactBuilder::addProgram(ajour_arch arch, std::vector<LevelCode> levels)
     auto callee = module.lookupSymbol<func::FuncOp>(dispatch.getCallee());
     out->macs = expr(countMacs(callee));
     out->mac_type = macElementType(callee);
+    if (std::optional<unsigned> argument = inPlaceArgument(callee))
+      buffers[dispatch.getOutputs()[0]] = buffers[dispatch.getInputs()[*argument]];
     for (Value result : dispatch.getOutputs()) {
       auto known = buffers.find(result);
       if (known == buffers.end()) {

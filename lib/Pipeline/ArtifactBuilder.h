@@ -42,6 +42,8 @@ private:
   std::unique_ptr<artifact::TensorT> tensor(mlir::Type type, mlir::DictionaryAttr attributes, std::string fallbackName,
                                             unsigned buffer);
   void describeInterface();
+  /// Whether a result of main is a state that a dispatch changes where it lies.
+  bool isInPlace(unsigned result);
   void describeStates();
   unsigned constantBuffer(artifact::ProgramT &program, const std::string &key, llvm::function_ref<std::vector<char>()> make);
   void planBuffers(artifact::ProgramT &program);

@@ -73,6 +73,7 @@ LogicalResult lowerToExec(ModuleOp module, const CompileOptions &options) {
     reportWeights(*weights, chosenLevels(options).back(), *options.report);
   if (failed(chooseLayouts(module, *weights, chosenLevels(options).back())) || failed(formDispatches(module)))
     return failure();
+  updateStatesInPlace(module);
   return verify(module);
 }
 

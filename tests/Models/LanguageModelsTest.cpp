@@ -41,8 +41,16 @@ size_t countAgreeing(const std::string &model, const Golden &golden) {
   std::unique_ptr<CompiledModel> compiled = CompiledModel::compile(*module);
   std::vector<HostTensor> outputs;
   std::string error;
-  HostTensor tokens = makeTensor(AJOUR_I64, {int64_t(golden.tokens.size())}, golden.tokens);
-  if (!compiled || !compiled->run({tokens}, outputs, error)) {
+  int64_t count = int64_t(golden.tokens.size());
+  std::vector<int64_t> positions(golden.tokens.size());
+  std::vector<uint8_t> visible(size_t(count * count));
+  for (int64_t i = 0; i < count; ++i) {
+    positions[size_t(i)] = i;
+    std::fill_n(visible.begin() + i * count, i + 1, uint8_t(1));
+  }
+  std::vector<HostTensor> inputs = {makeTensor(AJOUR_I64, {count}, golden.tokens), makeTensor(AJOUR_I64, {count}, positions),
+                                    makeTensor(AJOUR_BOOL, {count, count}, visible)};
+  if (!compiled || !compiled->run(inputs, outputs, error)) {
     ADD_FAILURE() << diagnostics.text() << error;
     return 0;
   }

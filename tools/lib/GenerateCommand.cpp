@@ -4,7 +4,9 @@
 #include "ajour/Language/Sampler.h"
 #include "ajour/Language/Tokenizer.h"
 
+#include <algorithm>
 #include <chrono>
+#include <span>
 
 namespace ajour::tools {
 
@@ -84,22 +86,48 @@ private:
   std::string pending;
 };
 
-/// The logits that follow `ids`.
-const float *nextLogits(ajour_session *session, const std::vector<int64_t> &ids, int64_t &vocabulary) {
-  int64_t length = int64_t(ids.size());
-  check(ajour_session_set_input(session, 0, ids.data(), &length, 1));
-  check(ajour_session_run(session));
-  ajour_tensor_view view = AJOUR_INIT(ajour_tensor_view);
-  check(ajour_session_output(session, 0, &view));
-  vocabulary = view.dims[1];
-  return static_cast<const float *>(view.data) + (view.dims[0] - 1) * vocabulary;
-}
+/// A language model's inputs: tokens, their positions, and which positions each of them attends to.
+enum Inputs { tokensInput, positionsInput, visibleInput, inputCount };
 
-/// A language model has tokens as its one input and logits as its first output.
-int64_t checkModel(const ajour_model *model, const std::string &file) {
+/// A session that remembers the tokens which it has been given.
+class Conversation {
+public:
+  Conversation(ajour_model *model, uint32_t threads) : session(createSession(model, threads)) {}
+
+  /// The logits that follow after some more tokens.
+  std::span<const float> add(std::span<const int32_t> ids) {
+    int64_t count = int64_t(ids.size()), shape[2] = {count, length + count};
+    std::vector<int64_t> tokens(ids.begin(), ids.end()), positions(ids.size());
+    std::vector<uint8_t> visible(size_t(shape[0] * shape[1]));
+    for (int64_t i = 0; i < count; ++i) {
+      positions[size_t(i)] = length + i;
+      std::fill_n(visible.begin() + i * shape[1], length + i + 1, uint8_t(1));
+    }
+    check(ajour_session_set_input(session.get(), tokensInput, tokens.data(), shape, 1));
+    check(ajour_session_set_input(session.get(), positionsInput, positions.data(), shape, 1));
+    check(ajour_session_set_input(session.get(), visibleInput, visible.data(), shape, 2));
+    check(ajour_session_run(session.get()));
+    length += count;
+    ajour_tensor_view view = AJOUR_INIT(ajour_tensor_view);
+    check(ajour_session_output(session.get(), 0, &view));
+    size_t vocabulary = size_t(view.dims[1]);
+    return {static_cast<const float *>(view.data) + size_t(count - 1) * vocabulary, vocabulary};
+  }
+
+private:
+  SessionPointer session;
+  int64_t length = 0;
+};
+
+/// Checks that a model is a language model, and gives the number of tokens that it can take.
+int64_t contextOf(const ajour_model *model, const std::string &file) {
+  static const char *names[inputCount] = {"tokens", "positions", "visible"};
   std::vector<TensorInfo> inputs = inputInfos(model), outputs = outputInfos(model);
-  if (inputs.size() != 1 || inputs[0].name != "tokens" || outputs.empty() || outputs[0].name != "logits")
-    throw ToolError(file + ": is no language model: expected the input 'tokens' and the output 'logits'");
+  bool good = inputs.size() == inputCount && !outputs.empty() && outputs[0].name == "logits" && modelInfo(model).symbol_count > 0;
+  for (size_t i = 0; good && i < inputCount; ++i)
+    good = inputs[i].name == names[i];
+  if (!good)
+    throw ToolError(file + ": is no language model: expected the inputs 'tokens', 'positions' and 'visible' and the output 'logits'");
   ajour_symbol_info symbol = AJOUR_INIT(ajour_symbol_info);
   check(ajour_model_symbol(model, 0, &symbol));
   return symbol.max;
@@ -109,24 +137,24 @@ void generate(const GenerateOptions &options, const CommandHooks &hooks) {
   using Clock = std::chrono::steady_clock;
   ArtifactFor artifact(options.file, hooks);
   ModelPointer model = loadModel(artifact.path());
-  int64_t context = checkModel(model.get(), options.file);
+  int64_t context = contextOf(model.get(), options.file);
   Tokenizer tokenizer = openTokenizer(model.get(), options.file);
   std::vector<int32_t> history = encodePrompt(options, tokenizer);
   if (context > 0 && int64_t(history.size()) > context)
     throw ToolError("--prompt: the text is " + std::to_string(history.size()) + " tokens long, the model takes " +
                     std::to_string(context));
-  SessionPointer session = createSession(model.get(), options.threads);
+  Conversation conversation(model.get(), options.threads);
   Sampler sampler(options.sampler);
   StreamDecoder decoder(tokenizer, options.special);
   Printer printer(options.stops);
-  std::vector<int64_t> ids(history.begin(), history.end());
+  size_t promptLength = history.size(), given = 0;
   Clock::time_point start = Clock::now(), first = start;
   int64_t count = 0;
   Text text;
-  while (count < options.tokens && (context <= 0 || int64_t(ids.size()) < context)) {
-    int64_t vocabulary = 0;
-    const float *logits = nextLogits(session.get(), ids, vocabulary);
-    int32_t id = sampler.sample(logits, int32_t(vocabulary), history.data(), history.size());
+  while (count < options.tokens && (context <= 0 || int64_t(history.size()) <= context)) {
+    std::span<const float> logits = conversation.add(std::span(history).subspan(given));
+    given = history.size();
+    int32_t id = sampler.sample(logits.data(), int32_t(logits.size()), history.data(), history.size());
     if (count == 0)
       first = Clock::now();
     if (id < 0)
@@ -135,7 +163,6 @@ void generate(const GenerateOptions &options, const CommandHooks &hooks) {
       break;
     ++count;
     history.push_back(id);
-    ids.push_back(id);
     if (options.showIds) {
       std::printf(count == 1 ? "%d" : " %d", id);
       continue;
@@ -155,7 +182,7 @@ void generate(const GenerateOptions &options, const CommandHooks &hooks) {
   if (options.timings) {
     double prompt = std::chrono::duration<double>(first - start).count();
     double rest = std::chrono::duration<double>(Clock::now() - first).count();
-    std::fprintf(stderr, "prompt %zu tokens in %.3f s, generated %lld tokens, %.1f tokens/s\n", history.size() - size_t(count), prompt,
+    std::fprintf(stderr, "prompt %zu tokens in %.3f s, generated %lld tokens, %.1f tokens/s\n", promptLength, prompt,
                  static_cast<long long>(count), rest > 0 ? double(count - 1) / rest : 0.0);
   }
 }

@@ -20,6 +20,14 @@ namespace ajour {
 /// main carry the attribute `exec.constant`.
 mlir::LogicalResult formDispatches(mlir::ModuleOp module);
 
+/// Lets dispatches that write a few elements of a state (nn::State) change its buffer instead of copying it: the function of such a
+/// dispatch gets the attribute `exec.in_place`, the number of the argument that its result takes the place of. Only where nothing
+/// else reads the state's old value.
+void updateStatesInPlace(mlir::ModuleOp module);
+
+/// The argument of a dispatch's function that its result takes the place of; nothing for others.
+std::optional<unsigned> inPlaceArgument(mlir::func::FuncOp callee);
+
 /// How the bytes of a constant operand are made from the callee's constant arguments.
 struct PackSpec {
   enum Kind {

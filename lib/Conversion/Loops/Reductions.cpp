@@ -324,9 +324,11 @@ void DispatchLowering::lowerScatter(Operation *op) {
   nn::ScatterKind kind = elements ? elements.getKind() : cast<nn::ScatterNDOp>(op).getKind();
   Value target = operandPointer(OperandSpec::Result, 0);
   items(getAffineConstantExpr(1, context), [&](Value) {
-    e->nest(dims, [&](ArrayRef<Value> index) {
-      e->storeAt(e->element(data, index), target, e->linearize(index, dims), element);
-    });
+    // In place, the elements that stay are there already.
+    if (!inPlaceArgument(callee))
+      e->nest(dims, [&](ArrayRef<Value> index) {
+        e->storeAt(e->element(data, index), target, e->linearize(index, dims), element);
+      });
     e->nest(updateDims, [&](ArrayRef<Value> index) {
       Index where;
       if (elements) {

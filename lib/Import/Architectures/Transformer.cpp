@@ -6,6 +6,7 @@
 #include "ajour/ABI/ElementTypes.h"
 #include "ajour/Dialect/NN/NN.h"
 #include "ajour/Dialect/NN/Shapes.h"
+#include "ajour/Dialect/NN/State.h"
 #include "ajour/Support/NodeLocation.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -48,22 +49,39 @@ public:
   Builder(MLIRContext *context, const std::string &path, const TransformerConfig &config, const WeightSource &weights)
       : context(context), path(path), c(config), names(config.names), weights(weights), b(context),
         location(FileLineColLoc::get(context, path, 0, 0)), tokens(getAffineSymbolExpr(0, context)),
-        f32(Float32Type::get(context)), i64(IntegerType::get(context, 64)) {}
+        length(getAffineSymbolExpr(1, context)), f32(Float32Type::get(context)), i64(IntegerType::get(context, 64)) {}
 
   OwningOpRef<ModuleOp> run() {
     OwningOpRef<ModuleOp> module(ModuleOp::create(location));
     (*module)->setAttr("nn.source", b.getStringAttr(llvm::sys::path::filename(path)));
-    (*module)->setAttr("nn.symbols", b.getArrayAttr({nn::SymbolAttr::get(context, b.getStringAttr("tokens"), 1, c.context)}));
-    Type input = nn::makeTensor({tokens}, i64), output = type({tokens, expr(c.vocabulary)});
+    auto symbol = [&](const char *name) { return nn::SymbolAttr::get(context, b.getStringAttr(name), 1, c.context); };
+    (*module)->setAttr("nn.symbols", b.getArrayAttr({symbol("tokens"), symbol("length")}));
+    SmallVector<Type> inputs = {nn::makeTensor({tokens}, i64), nn::makeTensor({tokens}, i64),
+                                nn::makeTensor({tokens, length}, b.getI1Type())};
+    SmallVector<Type> outputs = {type({tokens, expr(c.vocabulary)})};
+    RankedTensorType cache = type({expr(c.context), expr(c.keyValueHeads * c.headSize)});
+    inputs.append(2 * c.layers, cache);
+    outputs.append(2 * c.layers, cache);
     b.setInsertionPointToEnd(module->getBody());
-    auto main = func::FuncOp::create(b, location, "main", b.getFunctionType({input}, {output}));
-    main.setArgAttr(0, "nn.name", b.getStringAttr("tokens"));
+    auto main = func::FuncOp::create(b, location, "main", b.getFunctionType(inputs, outputs));
+    for (auto [i, name] : {std::pair(0, "tokens"), {1, "positions"}, {2, "visible"}})
+      main.setArgAttr(i, "nn.name", b.getStringAttr(name));
     main.setResultAttr(0, "nn.name", b.getStringAttr("logits"));
+    for (int64_t i = 0; i < 2 * c.layers; ++i) {
+      StringAttr name = b.getStringAttr((i % 2 ? "value." : "key.") + std::to_string(i / 2));
+      main.setArgAttr(3 + i, nn::stateAttr, name);
+      main.setResultAttr(1 + i, nn::stateAttr, name);
+    }
     b.setInsertionPointToEnd(main.addEntryBlock());
+    positions = main.getArgument(1);
+    visible = main.getArgument(2);
+    caches.assign(main.args_begin() + 3, main.args_end());
     Value logits = forward(main.getArgument(0));
     if (!good)
       return nullptr;
-    func::ReturnOp::create(b, location, logits);
+    SmallVector<Value> results = {logits};
+    results.append(caches);
+    func::ReturnOp::create(b, location, results);
     return module;
   }
 
@@ -211,9 +229,8 @@ private:
         frequencies[i] /= divisors[i];
     }
     at("rope", "rope");
-    Value positions = nn::CastOp::create(b, location, type({tokens, expr(1), expr(1)}),
-                                         nn::IotaOp::create(b, location, nn::makeTensor({tokens, expr(1), expr(1)}, i64), 0));
-    Value angles = binary(nn::BinaryKind::mul, positions, constant({1, 1, pairs}, frequencies));
+    Value places = nn::CastOp::create(b, location, type({tokens, expr(1), expr(1)}), reshape(positions, {tokens, expr(1), expr(1)}));
+    Value angles = binary(nn::BinaryKind::mul, places, constant({1, 1, pairs}, frequencies));
     cosines = nn::UnaryOp::create(b, location, nn::UnaryKind::cos, angles);
     sines = nn::UnaryOp::create(b, location, nn::UnaryKind::sin, angles);
     return true;
@@ -246,7 +263,19 @@ private:
     return nn::ConcatOp::create(b, location, ValueRange{rotated, rest}, 2);
   }
 
-  /// Causal attention with as many query heads on each key-value head as there are (grouped-query attention).
+  /// Writes keys or values of these tokens to their positions of a state, and gives those of all positions up to `length`, as
+  /// [kv, 1, length, size].
+  Value remember(Value x, int64_t state) {
+    int64_t kv = c.keyValueHeads, size = c.headSize;
+    Value rows = reshape(x, {tokens, expr(kv * size)});
+    Value index = reshape(positions, {tokens, expr(1)});
+    Value written = nn::ScatterNDOp::create(b, location, caches[state], index, rows);
+    caches[state] = written;
+    Value first = part(written, {0, 0}, {1, 1}, {length, expr(kv * size)});
+    return transpose(reshape(first, {length, expr(kv), expr(1), expr(size)}), {1, 2, 0, 3});
+  }
+
+  /// Attention over the visible positions with as many query heads on each key-value head as there are (grouped-query attention).
   Value attention(Value x, int64_t layer) {
     int64_t size = c.headSize, kv = c.keyValueHeads, group = c.heads / kv;
     Value q = linear(x, names.query, layer, c.heads * size), k = linear(x, names.key, layer, kv * size);
@@ -260,13 +289,13 @@ private:
       return nullptr;
     q = rotate(q, c.heads);
     k = rotate(k, kv);
-    // [kv, group, tokens, size] against [kv, 1, tokens, size].
+    k = remember(k, 2 * layer);
+    v = remember(v, 2 * layer + 1);
+    // [kv, group, tokens, size] against [kv, 1, length, size].
     q = transpose(reshape(q, {tokens, expr(kv), expr(group), expr(size)}), {1, 2, 0, 3});
-    k = transpose(reshape(k, {tokens, expr(kv), expr(1), expr(size)}), {1, 2, 0, 3});
-    v = transpose(reshape(v, {tokens, expr(kv), expr(1), expr(size)}), {1, 2, 0, 3});
     Value scores = matmul(q, k, Value(), true);
     scores = binary(nn::BinaryKind::mul, scores, constant({1}, {1.0f / std::sqrt(float(size))}));
-    Value masked = nn::SelectOp::create(b, location, visible, scores, constant({1, 1, 1, 1}, {-INFINITY}));
+    Value masked = nn::SelectOp::create(b, location, reshape(visible, {expr(1), expr(1), tokens, length}), scores, constant({1, 1, 1, 1}, {-INFINITY}));
     Value weights = nn::SoftmaxOp::create(b, location, masked, 3, false);
     Value mixed = transpose(matmul(weights, v, Value(), false), {2, 0, 1, 3});
     return linear(reshape(mixed, {tokens, expr(c.heads * size)}), names.output, layer, c.hidden);
@@ -293,9 +322,6 @@ private:
     if (!embedding)
       return nullptr;
     Value x = nn::GatherOp::create(b, location, embedding, ids, 0);
-    RankedTensorType square = nn::makeTensor({expr(1), expr(1), tokens, tokens}, i64);
-    visible = nn::CompareOp::create(b, location, nn::CompareKind::ge, nn::IotaOp::create(b, location, square, 2),
-                                    nn::IotaOp::create(b, location, square, 3));
     // After a missing weight the walk goes on, so that all are named.
     Value stream = x;
     for (int64_t layer = 0; layer < c.layers; ++layer) {
@@ -316,11 +342,12 @@ private:
   const WeightSource &weights;
   OpBuilder b;
   Location location;
-  AffineExpr tokens;
+  AffineExpr tokens, length;
   Type f32, i64;
   int64_t nodes = 0;
   bool good = true;
-  Value cosines, sines, visible;
+  Value cosines, sines, positions, visible;
+  SmallVector<Value> caches; ///< key, value, key, value, ...
 };
 
 } // namespace

@@ -34,7 +34,9 @@ struct TransformerConfig {
   TransformerNames names;
 };
 
-/// A module whose main takes tokens [tokens] (i64) and gives logits [tokens, vocabulary] (f32). Every operation is located at the
+/// A module whose main takes tokens [tokens] and their positions [tokens] (i64) and says by visible [tokens, length] (i1) which of
+/// the first `length` positions each token attends to; it gives logits [tokens, vocabulary] (f32). Keys and values are states
+/// [context, heads * size] of each layer: what earlier calls wrote at other positions is there. Every operation is located at the
 /// weight that it uses. Null after diagnostics; all weights that are missing or misshapen are named.
 mlir::OwningOpRef<mlir::ModuleOp> buildTransformer(mlir::MLIRContext *context, const std::string &path,
                                                    const TransformerConfig &config, const WeightSource &weights);
