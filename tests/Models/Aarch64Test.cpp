@@ -9,6 +9,8 @@
 #include "Models/TFLiteModels.h"
 #include "Support/ModelFiles.h"
 
+#include "ajour/Import/Import.h"
+
 #include <filesystem>
 
 using namespace ajour;
@@ -62,6 +64,26 @@ TEST_F(Aarch64, Fashion) {
   if (!std::filesystem::exists(folder))
     GTEST_SKIP() << "absent: " << folder << " (package dataset-fashion-mnist)";
   EXPECT_GE(countFashion(emulatedAndCompared(), AJOUR_SOURCE_DIR "/tools/quickstart/fashion.onnx", folder, 3), 2);
+}
+
+// An 8-bit LSTM whose state goes on from frame to frame.
+TEST_F(Aarch64, NoiseSuppression) {
+  AJOUR_MODEL_FILE(path, "tflm/dtln_noise_suppression.tflite");
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  mlir::OwningOpRef<mlir::ModuleOp> module = importTFLite(&context, path, {});
+  ASSERT_TRUE(module);
+  std::vector<int8_t> frames(4 * 257);
+  for (size_t i = 0; i < frames.size(); ++i)
+    frames[i] = int8_t(i * i % 251 - 125);
+  expectEmulatedSequence(*module, {makeTensor(AJOUR_I8, {4, 1, 1, 257}, frames)});
+}
+
+// 14 GRUs.
+TEST_F(Aarch64, SpeechEnhancement) {
+  AJOUR_MODEL_FILE(model, "gtcrn/gtcrn_simple.onnx");
+  AJOUR_MODEL_FILE(noisy, "gtcrn/mix.wav");
+  AJOUR_MODEL_FILE(published, "gtcrn/enh.wav");
+  enhanceSpeech(emulatedAndCompared(), .05);
 }
 
 struct Aarch64Noise : testing::TestWithParam<const char *> {

@@ -9,6 +9,7 @@
 #include "ajour/Dialect/NN/NN.h"
 #include "ajour/Pipeline/Verify.h"
 #include "ajour/Reference/Interpreter.h"
+#include "ajour/Reference/State.h"
 #include "ajour/Support/Diagnostics.h"
 #include "ajour/Target/CpuTarget.h"
 
@@ -116,8 +117,12 @@ struct EmulatedState {
   EmulatedState(const EmulatedState &) = delete;
 
   void compile(ModuleOp module);
-  bool runLevel(const char *level, std::vector<HostTensor> &results);
+  /// `options` go to the program.
+  bool runLevel(const char *level, std::vector<HostTensor> &results, const std::string &options);
   std::vector<HostTensor> run(const std::vector<HostTensor> &values);
+  /// Writes inputs, runs every level and compares.
+  bool compareLevels(const std::vector<HostTensor> &values, const std::vector<HostTensor> &expected,
+                     const std::string &options = "");
 };
 
 /// Names and types as the programs see them.
@@ -131,10 +136,10 @@ tools::TensorInfo infoOf(Type type, Attribute name) {
 void EmulatedState::compile(ModuleOp module) {
   native = compileClone(module);
   auto main = module.lookupSymbol<func::FuncOp>("main");
-  for (auto [i, type] : llvm::enumerate(main.getArgumentTypes()))
-    inputs.push_back(infoOf(type, main.getArgAttr(i, "nn.name")));
-  for (auto [i, type] : llvm::enumerate(main.getResultTypes()))
-    outputs.push_back(infoOf(type, main.getResultAttr(i, "nn.name")));
+  for (unsigned i : nn::inputArguments(main))
+    inputs.push_back(infoOf(main.getArgumentTypes()[i], main.getArgAttr(i, "nn.name")));
+  for (unsigned i : nn::outputResults(main))
+    outputs.push_back(infoOf(main.getResultTypes()[i], main.getResultAttr(i, "nn.name")));
   CompileOptions options;
   for (const CpuLevelInfo &info : cpuLevels())
     if (info.arch == AJOUR_ARCH_AARCH64)
@@ -145,10 +150,10 @@ void EmulatedState::compile(ModuleOp module) {
   EXPECT_TRUE(compiled) << diagnostics.text();
 }
 
-bool EmulatedState::runLevel(const char *level, std::vector<HostTensor> &results) {
+bool EmulatedState::runLevel(const char *level, std::vector<HostTensor> &results, const std::string &options) {
   std::string out = directory / level, log = directory / "log";
   std::string command = "AJOUR_CPU=" + std::string(level) + " qemu-aarch64 -cpu max -L /usr/aarch64-linux-gnu " +
-                        findAarch64Runner() + " run " + (directory / "model.ajour").string() + " -o " + out;
+                        findAarch64Runner() + " run " + (directory / "model.ajour").string() + options + " -o " + out;
   for (size_t i = 0; i < inputs.size(); ++i)
     command += " -i '" + (inputs.size() > 1 ? inputs[i].name + "=" : "") + (directory / std::to_string(i)).string() +
                ".npy'";
@@ -171,6 +176,11 @@ std::vector<HostTensor> EmulatedState::run(const std::vector<HostTensor> &values
     ADD_FAILURE() << "cannot run: " << error;
     return {};
   }
+  return compareLevels(values, expected) ? expected : std::vector<HostTensor>();
+}
+
+bool EmulatedState::compareLevels(const std::vector<HostTensor> &values, const std::vector<HostTensor> &expected,
+                                  const std::string &options) {
   for (auto [i, value] : llvm::enumerate(values)) {
     auto bytes = std::as_bytes(std::span(value.data));
     tools::writeNpy((directory / std::to_string(i)).string() + ".npy",
@@ -181,14 +191,48 @@ std::vector<HostTensor> EmulatedState::run(const std::vector<HostTensor> &values
       continue;
     SCOPED_TRACE(info.name);
     std::vector<HostTensor> found;
-    if (!runLevel(info.name, found))
-      return {};
+    if (!runLevel(info.name, found, options))
+      return false;
     expectAgreement(found, expected);
   }
-  return expected;
+  return true;
 }
 
 } // namespace
+
+void expectEmulatedSequence(ModuleOp module, const std::vector<HostTensor> &sequences) {
+  EmulatedState state;
+  state.compile(module);
+  auto main = module.lookupSymbol<func::FuncOp>("main");
+  std::vector<unsigned> inputs = nn::inputArguments(main), outputs = nn::outputResults(main);
+  ASSERT_TRUE(state.compiled && state.native);
+  ASSERT_EQ(sequences.size(), inputs.size());
+  int64_t calls = sequences[0].shape[0];
+  std::vector<HostTensor> arguments, expected(outputs.size());
+  for (int64_t call = 0; call < calls; ++call) {
+    std::vector<HostTensor> frame;
+    for (const HostTensor &sequence : sequences) {
+      int64_t bytes = int64_t(sequence.data.size()) / calls;
+      auto begin = sequence.data.begin() + call * bytes;
+      frame.push_back({sequence.elementType, {sequence.shape.begin() + 1, sequence.shape.end()}, {begin, begin + bytes}});
+    }
+    if (call == 0)
+      arguments = withInitialStates(main, frame);
+    for (auto [input, tensor] : llvm::zip_equal(inputs, frame))
+      arguments[input] = tensor;
+    std::vector<HostTensor> results;
+    std::string error;
+    ASSERT_TRUE(state.native->run(arguments, results, error)) << error;
+    for (auto [all, output] : llvm::zip_equal(expected, outputs)) {
+      all.elementType = results[output].elementType;
+      all.shape = results[output].shape;
+      all.shape.insert(all.shape.begin(), calls);
+      all.data.insert(all.data.end(), results[output].data.begin(), results[output].data.end());
+    }
+    carryStates(main, results, arguments);
+  }
+  EXPECT_TRUE(state.compareLevels(sequences, expected, " --sequence"));
+}
 
 Prepare emulatedAndCompared() {
   return [](ModuleOp module) {

@@ -25,6 +25,10 @@ std::string findAarch64Runner();
 /// Compiles for aarch64 and runs under emulation at each of its levels, and natively; all must agree.
 Prepare emulatedAndCompared();
 
+/// The same for calls one after the other whose state goes on: each input has the calls' inputs along a further
+/// dimension in front.
+void expectEmulatedSequence(mlir::ModuleOp module, const std::vector<HostTensor> &sequences);
+
 } // namespace ajour::test
 
 #endif

@@ -105,6 +105,59 @@ TEST_F(CompilerCommands, ReportsWhatRemainsOfLayouts) {
   EXPECT_NE(wrong.err.find("--report: is written of what is compiled whole, not with --emit nn"), std::string::npos) << wrong.err;
 }
 
+/// total' = total + x, of three numbers, as a recurrent layer whose state is a variable.
+static std::string accumulator() {
+  using namespace ajour::tflite;
+  ajour::test::TFLiteBuilder b;
+  int x = b.tensor("x", TensorType::FLOAT32, {1, 1}), y = b.tensor("y", TensorType::FLOAT32, {1, 1});
+  int one = b.constant<float>("one", TensorType::FLOAT32, {1, 1}, {1}), zero = b.constant<float>("zero", TensorType::FLOAT32, {1}, {0});
+  int total = b.tensor("total", TensorType::FLOAT32, {1, 1});
+  b.at(total).is_variable = true;
+  b.op(Builtin::RNN, {x, one, one, zero, total}, {y}, RnnT());
+  b.io({x}, {y});
+  return b.bytes();
+}
+
+TEST_F(CompilerCommands, StateGoesOnAlongASequence) {
+  std::string net = directory.file("total.tflite");
+  writeFile(net, std::string_view(accumulator()));
+  EXPECT_NE(call({"inspect", net}).out.find("state total f32 1x1\n"), std::string::npos);
+  ASSERT_EQ(call({"compile", net, "-o", artifact}).code, 0);
+  Outcome inspected = call({"inspect", artifact, "--memory", "-t", "1"});
+  EXPECT_NE(inspected.out.find("state total f32 1x1\n"), std::string::npos) << inspected.out;
+  EXPECT_NE(inspected.out.find("state_bytes 256\n"), std::string::npos) << inspected.out;
+  HostTensor frames = makeTensor(AJOUR_F32, {3, 1, 1});
+  for (int i = 0; i < 3; ++i)
+    setReal(frames, i, 10 * (i + 1));
+  std::string input = directory.file("frames.npy");
+  writeNpy(input, frames);
+  EXPECT_EQ(call({"run", artifact, "-i", input, "--sequence"}).out, "y f32 3x1x1 10 30 60\n");
+  // A file without the further dimension is one run.
+  writeNpy(directory.file("one.npy"), makeTensor(AJOUR_F32, {1, 1}));
+  EXPECT_EQ(call({"run", artifact, "-i", directory.file("one.npy"), "--sequence"}).out, "y f32 1x1x1 0\n");
+  EXPECT_EQ(call({"run", artifact, "-i", input, "--sequence", "--repeat", "2"}).code, 2);
+  Outcome wrong = call({"run", artifact, "-i", input});
+  EXPECT_EQ(wrong.code, 1);
+  EXPECT_NE(wrong.err.find("has shape 3x1x1, expected 1x1 for input 'x'"), std::string::npos) << wrong.err;
+
+  Outcome verified = call({"verify", net});
+  EXPECT_EQ(verified.code, 0) << verified.err;
+  EXPECT_NE(verified.out.find("call 3 of 3\n"), std::string::npos) << verified.out;
+  EXPECT_NE(verified.out.find("output state total"), std::string::npos) << verified.out;
+  EXPECT_EQ(call({"verify", net, "--calls", "1"}).out.find("call 1"), std::string::npos);
+}
+
+TEST_F(CompilerCommands, SequencesOfUnequalLengthAreRefused) {
+  ModelBuilder m(13);
+  m.input("a", {2}).input("b", {2}).node("Add", {"a", "b"}, {"y"}).output("y");
+  save(m, model);
+  writeNpy(directory.file("a.npy"), makeTensor(AJOUR_F32, {3, 2}));
+  writeNpy(directory.file("b.npy"), makeTensor(AJOUR_F32, {4, 2}));
+  Outcome outcome = call({"run", model, "-i", "a=" + directory.file("a.npy"), "-i", "b=" + directory.file("b.npy"), "--sequence"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find("b.npy: has a sequence of 4, another file one of 3"), std::string::npos) << outcome.err;
+}
+
 TEST_F(CompilerCommands, FilesThatAreNoModels) {
   std::string other = directory.file("net.pb"), none = directory.file("none.onnx"), empty = directory.file("empty.tflite");
   writeFile(other, "what");

@@ -159,6 +159,9 @@ private:
       n.refuse(n.inputName(0) + " is " + n.text(x) + " and " + n.inputName(2) + " is " + n.text(r) +
                ", expected a sequence of rank 3 and recurrent weights [directions, gates * hidden, hidden]");
     hidden = n.staticDims(r, 2, 3, "the recurrent weights")[0];
+    constexpr int64_t maxUnits = int64_t(1) << 28;
+    if (hidden > maxUnits)
+      n.refuse("has " + Twine(hidden) + " units, at most " + Twine(maxUnits) + " are supported");
     int64_t stated = n.attrInt("hidden_size", hidden);
     if (stated != hidden || hidden < 1)
       n.refuse("attribute 'hidden_size' is " + Twine(stated) + ", but " + n.inputName(2) + " is " + n.text(r));

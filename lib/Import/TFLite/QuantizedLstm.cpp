@@ -96,8 +96,9 @@ bool QuantizedLstm::check() {
   for (int gate : gates)
     if (node.in(at.weights + gate).shape.size() != 2 || node.in(at.recurrent + gate).shape.size() != 2 ||
         node.in(at.weights + gate).shape[0] != hidden || node.in(at.recurrent + gate).shape[0] != hidden ||
+        !node.in(at.weights + gate).isConstant || !node.in(at.recurrent + gate).isConstant ||
         node.in(at.weights + gate).quant->zeroPoints[0] != 0 || node.in(at.recurrent + gate).quant->zeroPoints[0] != 0) {
-      node.error() << "the weights of all gates must be symmetric matrices of " << hidden << " rows";
+      node.error() << "the weights of all gates must be constant symmetric matrices of " << hidden << " rows";
       return false;
     }
   return true;
@@ -255,6 +256,10 @@ Value QuantizedLstm::run() {
                  << "model of fewer steps that is called several times";
     return {};
   }
+  // Each step is some dozens of operations.
+  constexpr int64_t stepBytes = 4096;
+  if (failed(node.spend(*steps, stepBytes)))
+    return {};
   bool goodWeights, goodRecurrent;
   Value weights = stacked(at.weights, goodWeights);
   recurrent = stacked(at.recurrent, goodRecurrent);

@@ -47,8 +47,7 @@ void States::finish(OpBuilder &builder, SmallVectorImpl<Value> &results) {
     builder.setInsertionPointToStart(&function.getBody().front());
     ElementsAttr value = entry->initial;
     if (!value)
-      value = makeConstant(entry->type, std::vector<char>(entry->type.getNumElements() *
-                                                          elementBytes(entry->type.getElementType())));
+      value = DenseElementsAttr::get(entry->type, builder.getZeroAttr(entry->type.getElementType()));
     Value constant = ConstantOp::create(builder, entry->loc, entry->type, value);
     entry->argument.replaceAllUsesWith(constant);
     for (Value &result : results)
@@ -84,8 +83,7 @@ Value Node::variable(size_t i) {
   RankedTensorType type = makeTensor(tensor.shape, tensor.elementType);
   // A reset sets 8-bit tensors to what stands for zero.
   if (!entry.argument && tensor.elementType.isInteger(8) && tensor.isQuantized())
-    entry.initial = makeConstant(
-        type, std::vector<char>(type.getNumElements(), static_cast<char>(tensor.quant->zeroPoints[0])));
+    entry.initial = DenseElementsAttr::get(type, b.getIntegerAttr(tensor.elementType, tensor.quant->zeroPoints[0]));
   return states.read(entry, type);
 }
 

@@ -231,6 +231,10 @@ TEST(Errors, Recurrent) {
   expectError(oneNode("LSTM", 1), {"needs input 2, which is missing"});
   expectError(importOnly(gruModel({1, 6, 3}, {1, 6, 2}, {{"hidden_size", int64_t(3)}})), {"'hidden_size' is 3", "'r'"});
   expectError(importOnly(gruModel({1, 6, 4}, {1, 6, 2}, {})), {"'w'", "expected [1, 6, 3]"});
+  ModelBuilder wide(14);
+  wide.input("x", {5, 2, 3}).input("w", {1, 6, 3}).input("r", {1, 6, int64_t(1) << 29});
+  wide.node("GRU", {"x", "w", "r"}, {"y"}).output("y");
+  expectError(importOnly(wide), {"has 536870912 units, at most 268435456"});
   expectError(importOnly(gruModel({1, 6, 3}, {6, 2}, {})), {"expected a sequence of rank 3 and recurrent weights"});
   expectError(importOnly(gruModel({1, 6, 3}, {1, 6, 2}, {}, {1, 6})), {"'b'", "expected [1, 12]"});
   expectError(importOnly(gruModel({1, 6, 3}, {1, 6, 2}, {}, {1, 12}, {3})), {"'n'", "one length for each"});

@@ -434,15 +434,33 @@ TEST(TFLiteRecurrent, Refusals) {
   EXPECT_THAT(message([&](IntegerLstm &l) { l.b.at(l.in[19]).quantization->scale = {.3f}; }), HasSubstr("must be a power of two"));
   EXPECT_THAT(message([&](IntegerLstm &l) { l.b.at(l.in[19]).type = TensorType::INT8; }),
               HasSubstr("the cell state (operand 19) must be INT16 with one scale, found INT8"));
-  EXPECT_THAT(message([&](IntegerLstm &l) { l.b.at(l.in[3]).quantization->zero_point = {4}; }), HasSubstr("must be symmetric matrices of 2 rows"));
+  EXPECT_THAT(message([&](IntegerLstm &l) { l.b.at(l.in[3]).quantization->zero_point = {4}; }), HasSubstr("must be constant symmetric matrices of 2 rows"));
   EXPECT_THAT(message([&](IntegerLstm &l) { l.b.model.subgraphs[0]->operators[0]->inputs[7] = -1; }),
               HasSubstr("recurrent weights (operand 7) must be INT8 with one scale, but is missing"));
+  EXPECT_THAT(message([&](IntegerLstm &l) { // weights of no bytes and any number of rows
+                l.b.at(l.in[2]).buffer = 0;
+                l.b.at(l.in[2]).shape = {1 << 30, 3};
+                l.b.model.subgraphs[0]->inputs.push_back(l.in[2]);
+              }),
+              HasSubstr("must be constant symmetric matrices"));
   EXPECT_THAT(message([&](IntegerLstm &l) { l.b.at(l.x).shape = {1, 2000, 3}; }), HasSubstr("2000 steps, from 1 to 1024"));
   EXPECT_THAT(message([&](IntegerLstm &l) {
                 for (int i = 20; i < 24; ++i)
                   l.b.model.subgraphs[0]->operators[0]->inputs[i] = l.in[12 + i - 20];
               }),
               HasSubstr("has no intermediate tensor for it"));
+
+  // A small file may not ask for any number of layers of many steps.
+  EXPECT_THAT(message([&](IntegerLstm &l) {
+                l.b.at(l.x).shape = {1, 1024, 3};
+                l.b.at(l.y).shape = {1, 1024, 2};
+                for (int i = 0; i < 10; ++i) {
+                  int y = l.b.tensor("y" + std::to_string(i), TensorType::INT8, {1, 1024, 2});
+                  l.b.quantize(y, {1 / 128.0f}, {-3});
+                  l.b.op(Builtin::UNIDIRECTIONAL_SEQUENCE_LSTM, l.in, {y}, SequenceLstmT()).activation = tflite::Activation::TANH;
+                }
+              }),
+              HasSubstr("too much for a file of"));
 
   auto basic = [](TensorType type, std::vector<int32_t> weights) {
     TFLiteBuilder b;
