@@ -51,6 +51,20 @@ TEST_F(RecurrentPass, EveryFunction) {
   }
 }
 
+TEST_F(RecurrentPass, StepsWithLargeWeightsBecomeProducts) {
+  for (const char *reverse : {"", ", reverse"}) {
+    parse(R"(func.func @main(%x: tensor<3x1x1024xf32>, %h: tensor<1x1024xf32>) -> (tensor<3x1x1024xf32>, tensor<1x1024xf32>) {
+      %r = nn.constant {value = dense<0.001> : tensor<1024x1024xf32>} : tensor<1024x1024xf32>
+      %y:2 = nn.rnn %x, %r initial %h {activations = [#nn.cell_activation<tanh>])" + std::string(reverse) + R"(}
+        : (tensor<3x1x1024xf32>, tensor<1024x1024xf32>, tensor<1x1024xf32>) -> (tensor<3x1x1024xf32>, tensor<1x1024xf32>)
+      return %y#0, %y#1 : tensor<3x1x1024xf32>, tensor<1x1024xf32>
+    })");
+    check([] { return createRecurrentPass(); }, rounding);
+    EXPECT_EQ(count<nn::RnnOp>(), 0);
+    EXPECT_EQ(count<nn::MatmulOp>(), 3);
+  }
+}
+
 TEST_F(RecurrentPass, SeveralStepsAndLengthsStay) {
   parse(R"(func.func @main(%x: tensor<1x2x4xf32>, %z: tensor<2x2x4xf32>, %n: tensor<2xi32>, %r: tensor<4x4xf32>)
       -> (tensor<2x4xf32>, tensor<2x4xf32>) {

@@ -64,8 +64,8 @@ std::unique_ptr<mlir::Pass> createChannelMajorPass(std::function<bool(nn::ConvOp
 /// `nn-matmul-shape`: batch dimensions that only the left operand has become rows. Exact.
 std::unique_ptr<mlir::Pass> createMatmulShapePass();
 
-/// `nn-recurrent`: a recurrence of one time step becomes matrix products and element-wise operations, which then take
-/// part in everything else. Floating point results change by rounding only.
+/// `nn-recurrent`: a recurrence of one time step, or of some steps with large weights, becomes matrix products and
+/// element-wise operations, which then take part in everything else. Floating point results change by rounding only.
 std::unique_ptr<mlir::Pass> createRecurrentPass();
 
 struct SimplifyOptions {

@@ -53,7 +53,7 @@ public:
     steps = nn::getDims(input)[0];
     batch = nn::getDims(input)[1];
     if (std::optional<int64_t> known = loops::known(batch); known && plan.recurrentPack >= 0)
-      rows = std::clamp<int64_t>(*known, 1, plan.kernel->mr);
+      rows = *known < 1 ? 1 : llvm::divideCeil(*known, llvm::divideCeil(*known, plan.kernel->mr));
     h = area(state);
   }
 

@@ -1,7 +1,8 @@
-//===- Recurrent.cpp - nn-recurrent: a single step without a loop ---------------===//
+//===- Recurrent.cpp - nn-recurrent: steps without a loop ------------------------===//
 //
 // Streaming models run their cells for one time step in each call. Written as products and element-wise operations,
-// a step uses the kernels and weight encodings of matrix products and fuses with its neighbours.
+// a step uses the kernels, threads and weight encodings of matrix products and fuses with its neighbours. So do
+// several steps where the weights are so large that the products are all that counts.
 //
 //===----------------------------------------------------------------------===//
 #include "Utils.h"
@@ -20,16 +21,24 @@ public:
   Step(PatternRewriter &b, Op op)
       : b(b), loc(op.getLoc()), element(simplify::elementType(op.getInput())), batch(getDims(op.getInput())[1]),
         kinds(op.getActivations()), alphas(op.getAlphas()), betas(op.getBetas()),
-        clip(op.getClip().convertToDouble()) {
-    int64_t width = tensorOf(op.getInput()).getDimSize(2);
-    input = ReshapeOp::create(b, loc, type(width), op.getInput());
-  }
+        clip(op.getClip().convertToDouble()) {}
 
   PatternRewriter &b;
   Location loc;
   Type element;
   AffineExpr batch;
-  Value input;
+  Value input; ///< of the step
+
+  /// Step `t` of a sequence.
+  void take(Value sequence, int64_t t) {
+    RankedTensorType whole = tensorOf(sequence);
+    int64_t width = whole.getDimSize(2);
+    if (whole.getDimSize(0) != 1)
+      sequence = SliceOp::create(b, loc, makeTensor({one(), batch, getAffineConstantExpr(width, b.getContext())}, element),
+                                 sequence, ArrayRef<int64_t>{t, 0, 0}, ArrayRef<int64_t>{1, 1, 1});
+    input = ReshapeOp::create(b, loc, type(width), sequence);
+  }
+  AffineExpr one() { return getAffineConstantExpr(1, b.getContext()); }
 
   static RankedTensorType tensorOf(Value value) { return simplify::tensorType(value); }
   RankedTensorType type(int64_t width) {
@@ -86,8 +95,11 @@ public:
     p.operandSegmentSizes = {1, 1, 0};
     return LayerNormOp::create(b, loc, TypeRange(x.getType()), ValueRange{x, scale}, p).getResult();
   }
-  /// A state as the result of an operation that had the time in front.
-  Value sequence(Value state, Type type) { return ReshapeOp::create(b, loc, type, state); }
+  /// A state as a sequence of one step.
+  Value sequence(Value state) {
+    AffineExpr width = getAffineConstantExpr(tensorOf(state).getDimSize(1), b.getContext());
+    return ReshapeOp::create(b, loc, makeTensor({one(), batch, width}, element), state);
+  }
 
 private:
   Value clamp(Value x, double low, double high) {
@@ -139,29 +151,52 @@ Value Step::activate(unsigned i, Value x, bool limited) {
   llvm_unreachable("an unknown activation");
 }
 
-template <typename Op> bool isSingleStep(Op op) {
-  return getConstant(getDims(op.getInput())[0]) == 1 && !op.getLengths();
+/// At most so many steps are written out, and more than one only for at least so many recurrent weights.
+constexpr int64_t maxSteps = 64, manyWeights = 1 << 20;
+
+/// Replaces a cell by its steps. `step` makes the states after a step from those before it; the first state is the output.
+template <typename Op>
+LogicalResult writeSteps(Op op, PatternRewriter &rewriter, SmallVector<Value> states,
+                         function_ref<void(Step &, MutableArrayRef<Value>)> step) {
+  std::optional<int64_t> count = getConstant(getDims(op.getInput())[0]);
+  int64_t weights = simplify::tensorType(op.getRecurrent()).getNumElements();
+  if (op.getLengths() || !count || *count < 1 || *count > maxSteps || (*count > 1 && weights < manyWeights))
+    return failure();
+  Step s(rewriter, op);
+  SmallVector<Value> outputs(*count);
+  for (int64_t i = 0; i < *count; ++i) {
+    int64_t t = op.getReverse() ? *count - 1 - i : i;
+    s.take(op.getInput(), t);
+    step(s, states);
+    outputs[t] = s.sequence(states[0]);
+  }
+  Value output = outputs[0];
+  if (*count > 1)
+    output = ConcatOp::create(rewriter, op.getLoc(), op.getOutput().getType(), outputs, rewriter.getI64IntegerAttr(0));
+  states.insert(states.begin(), output);
+  rewriter.replaceOp(op, states);
+  return success();
 }
 
 struct RnnStep : OpRewritePattern<RnnOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(RnnOp op, PatternRewriter &rewriter) const override {
-    if (!isSingleStep(op))
-      return failure();
-    Step s(rewriter, op);
-    Value h = s.activate(0, s.add(s.input, s.product(op.getInitial(), op.getRecurrent())));
-    rewriter.replaceOp(op, {s.sequence(h, op.getOutput().getType()), h});
-    return success();
+    return writeSteps(op, rewriter, {op.getInitial()}, [&](Step &s, MutableArrayRef<Value> states) {
+      states[0] = s.activate(0, s.add(s.input, s.product(states[0], op.getRecurrent())));
+    });
   }
 };
 
 struct GruStep : OpRewritePattern<GruOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(GruOp op, PatternRewriter &rewriter) const override {
-    if (!isSingleStep(op))
-      return failure();
-    Step s(rewriter, op);
-    Value h = op.getInitial(), bias = op.getCandidateBias();
+    return writeSteps(op, rewriter, {op.getInitial()}, [&](Step &s, MutableArrayRef<Value> states) {
+      states[0] = next(op, s, states[0]);
+    });
+  }
+
+  static Value next(GruOp op, Step &s, Value h) {
+    Value bias = op.getCandidateBias();
     int64_t hidden = Step::tensorOf(op.getRecurrent()).getDimSize(1);
     Value x = s.columns(s.input, 0, 2 * hidden), candidate = s.columns(s.input, 2 * hidden, hidden);
     Value gates, inner;
@@ -183,19 +218,18 @@ struct GruStep : OpRewritePattern<GruOp> {
     else
       candidate = s.add(s.add(candidate, s.product(s.mul(r, h), s.rows(op.getRecurrent(), 2 * hidden, hidden))), bias);
     Value n = s.activate(1, candidate);
-    Value next = s.add(s.mul(s.complement(z), n), s.mul(z, h));
-    rewriter.replaceOp(op, {s.sequence(next, op.getOutput().getType()), next});
-    return success();
+    return s.add(s.mul(s.complement(z), n), s.mul(z, h));
   }
 };
 
 struct LstmStep : OpRewritePattern<LstmOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(LstmOp op, PatternRewriter &rewriter) const override {
-    if (!isSingleStep(op))
-      return failure();
-    Step s(rewriter, op);
-    Value h = op.getInitial(), c = op.getInitialCell();
+    return writeSteps(op, rewriter, {op.getInitial(), op.getInitialCell()},
+                      [&](Step &s, MutableArrayRef<Value> states) { advance(op, s, states[0], states[1]); });
+  }
+
+  static void advance(LstmOp op, Step &s, Value &h, Value &c) {
     int64_t hidden = Step::tensorOf(op.getRecurrent()).getDimSize(0) / 4;
     Value sums = s.add(s.input, s.product(h, op.getRecurrent()));
     auto gate = [&](int64_t i, Value cell) {
@@ -209,16 +243,13 @@ struct LstmStep : OpRewritePattern<LstmOp> {
     Value i = s.activate(0, gate(0, c));
     Value f = op.getInputForget() ? s.complement(i) : s.activate(0, gate(2, c));
     Value g = s.activate(1, gate(3, c));
-    Value cell = s.limit(s.add(s.mul(i, g), s.mul(f, c)), op.getCellClip().convertToDouble());
-    Value o = s.activate(0, gate(1, cell));
-    Value state = s.mul(o, s.activate(2, cell, /*limited=*/false));
+    c = s.limit(s.add(s.mul(i, g), s.mul(f, c)), op.getCellClip().convertToDouble());
+    Value o = s.activate(0, gate(1, c));
+    h = s.mul(o, s.activate(2, c, /*limited=*/false));
     if (op.getProjection())
-      state = s.limit(s.product(state, op.getProjection(), op.getProjectionBias()),
-                      op.getProjectionClip().convertToDouble());
+      h = s.limit(s.product(h, op.getProjection(), op.getProjectionBias()), op.getProjectionClip().convertToDouble());
     else if (op.getProjectionBias())
-      state = s.add(state, op.getProjectionBias());
-    rewriter.replaceOp(op, {s.sequence(state, op.getOutput().getType()), state, cell});
-    return success();
+      h = s.add(h, op.getProjectionBias());
   }
 };
 
@@ -226,7 +257,7 @@ struct RecurrentPass : PassWrapper<RecurrentPass, OperationPass<func::FuncOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RecurrentPass)
 
   StringRef getArgument() const override { return "nn-recurrent"; }
-  StringRef getDescription() const override { return "write single steps of recurrences as products"; }
+  StringRef getDescription() const override { return "write steps of recurrences as products"; }
   void getDependentDialects(DialectRegistry &registry) const override { registry.insert<NNDialect>(); }
 
   void runOnOperation() override {

@@ -439,7 +439,7 @@ TEST(TFLiteRecurrent, Refusals) {
               HasSubstr("recurrent weights (operand 7) must be INT8 with one scale, but is missing"));
   EXPECT_THAT(message([&](IntegerLstm &l) { // weights of no bytes and any number of rows
                 l.b.at(l.in[2]).buffer = 0;
-                l.b.at(l.in[2]).shape = {1 << 30, 3};
+                l.b.at(l.in[2]).shape = {1 << 29, 3};
                 l.b.model.subgraphs[0]->inputs.push_back(l.in[2]);
               }),
               HasSubstr("must be constant symmetric matrices"));
