@@ -34,7 +34,8 @@ int64_t weightCount(const onnx::GraphProto &graph) {
 TEST(MakeModel, WeightsAreThoseOfTheArchitectures) {
   // Convolution and linear weights without biases and norms, as the papers' tables give them.
   const std::pair<const char *, int64_t> expected[] = {
-      {"mobilenet_v1", 4209088}, {"mobilenet_v2", 3469760}, {"resnet18", 11678912}, {"resnet50", 25502912}};
+      {"efficientnet_b0", 5236192}, {"mobilenet_v1", 4209088}, {"mobilenet_v2", 3469760}, {"mobilenet_v3_large", 5451272},
+      {"resnet18", 11678912},     {"resnet50", 25502912},    {"squeezenet1_1", 1231552}};
   for (const auto &[name, count] : expected) {
     for (bool quantized : {false, true}) {
       GraphBuilder builder(name, quantized, 1);
@@ -45,7 +46,7 @@ TEST(MakeModel, WeightsAreThoseOfTheArchitectures) {
 }
 
 TEST(MakeModel, EveryValueIsMadeBeforeItIsUsed) {
-  for (const std::string &name : {"mobilenet_v2", "resnet18"}) {
+  for (const std::string &name : {"mobilenet_v2", "resnet18", "efficientnet_b0", "squeezenet1_1"}) {
     for (bool quantized : {false, true}) {
       GraphBuilder builder(name, quantized, 1);
       buildArchitecture(name, builder, 32);

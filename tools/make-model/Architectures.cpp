@@ -81,16 +81,83 @@ void buildVgg16(GraphBuilder &b, int64_t size) {
   b.output(b.linear(x, numClasses, Activation::None));
 }
 
+/// Tan and Le 2019, "EfficientNet", table 1.
+void buildEfficientNetB0(GraphBuilder &b, int64_t size) {
+  Value x = b.conv(b.input(3, size, size), {32, 3, 2, 1, 1, Activation::Silu});
+  struct Stage {
+    int64_t expansion, channels, repeats, stride, kernel;
+  };
+  for (Stage stage : {Stage{1, 16, 1, 1, 3}, {6, 24, 2, 2, 3}, {6, 40, 2, 2, 5}, {6, 80, 3, 2, 3}, {6, 112, 3, 1, 5},
+                      {6, 192, 4, 2, 5}, {6, 320, 1, 1, 3}}) {
+    for (int64_t i = 0; i < stage.repeats; ++i) {
+      int64_t stride = i == 0 ? stage.stride : 1, hidden = x.channels * stage.expansion;
+      Value y = x;
+      if (stage.expansion != 1)
+        y = b.conv(y, {hidden, 1, 1, 0, 1, Activation::Silu});
+      y = b.conv(y, {hidden, stage.kernel, stride, stage.kernel / 2, hidden, Activation::Silu});
+      y = b.squeezeExcite(y, x.channels / 4, Activation::Silu, Activation::Sigmoid);
+      y = b.conv(y, {stage.channels, 1, 1, 0, 1, Activation::None});
+      x = stride == 1 && x.channels == stage.channels ? b.add(x, y, Activation::None) : y;
+    }
+  }
+  x = b.conv(x, {1280, 1, 1, 0, 1, Activation::Silu});
+  b.output(b.linear(b.flatten(b.globalAveragePool(x)), numClasses, Activation::None));
+}
+
+/// Howard et al. 2019, "Searching for MobileNetV3", table 1 (large).
+void buildMobileNetV3(GraphBuilder &b, int64_t size) {
+  constexpr Activation relu = Activation::Relu, swish = Activation::HardSwish;
+  Value x = b.conv(b.input(3, size, size), {16, 3, 2, 1, 1, swish});
+  struct Block {
+    int64_t kernel, hidden, channels, squeezed; ///< squeezed: 0 without squeeze and excitation
+    Activation activation;
+    int64_t stride;
+  };
+  for (Block block : {Block{3, 16, 16, 0, relu, 1}, {3, 64, 24, 0, relu, 2}, {3, 72, 24, 0, relu, 1},
+                      {5, 72, 40, 24, relu, 2}, {5, 120, 40, 32, relu, 1}, {5, 120, 40, 32, relu, 1},
+                      {3, 240, 80, 0, swish, 2}, {3, 200, 80, 0, swish, 1}, {3, 184, 80, 0, swish, 1},
+                      {3, 184, 80, 0, swish, 1}, {3, 480, 112, 120, swish, 1}, {3, 672, 112, 168, swish, 1},
+                      {5, 672, 160, 168, swish, 2}, {5, 960, 160, 240, swish, 1}, {5, 960, 160, 240, swish, 1}}) {
+    Value y = x;
+    if (block.hidden != x.channels)
+      y = b.conv(y, {block.hidden, 1, 1, 0, 1, block.activation});
+    y = b.conv(y, {block.hidden, block.kernel, block.stride, block.kernel / 2, block.hidden, block.activation});
+    if (block.squeezed != 0)
+      y = b.squeezeExcite(y, block.squeezed, relu, Activation::HardSigmoid);
+    y = b.conv(y, {block.channels, 1, 1, 0, 1, Activation::None});
+    x = block.stride == 1 && x.channels == block.channels ? b.add(x, y, Activation::None) : y;
+  }
+  x = b.conv(x, {960, 1, 1, 0, 1, swish});
+  x = b.linear(b.flatten(b.globalAveragePool(x)), 1280, swish);
+  b.output(b.linear(x, numClasses, Activation::None));
+}
+
+/// Iandola et al. 2016, "SqueezeNet", in the authors' version 1.1.
+void buildSqueezeNet(GraphBuilder &b, int64_t size) {
+  auto fire = [&](const Value &x, int64_t squeezed, int64_t expanded) {
+    Value y = b.conv(x, {squeezed, 1, 1, 0});
+    return b.concat({b.conv(y, {expanded, 1, 1, 0}), b.conv(y, {expanded, 3, 1, 1})});
+  };
+  Value x = b.maxPool(b.conv(b.input(3, size, size), {64, 3, 2, 0}), 3, 2, 0);
+  x = b.maxPool(fire(fire(x, 16, 64), 16, 64), 3, 2, 0);
+  x = b.maxPool(fire(fire(x, 32, 128), 32, 128), 3, 2, 0);
+  x = fire(fire(fire(fire(x, 48, 192), 48, 192), 64, 256), 64, 256);
+  b.output(b.flatten(b.globalAveragePool(b.conv(x, {numClasses, 1, 1, 0}))));
+}
+
 struct Architecture {
   const char *name;
   void (*build)(GraphBuilder &builder, int64_t size);
 };
 
 const Architecture architectures[] = {
+    {"efficientnet_b0", buildEfficientNetB0},
     {"mobilenet_v1", buildMobileNetV1},
     {"mobilenet_v2", buildMobileNetV2},
+    {"mobilenet_v3_large", buildMobileNetV3},
     {"resnet18", [](GraphBuilder &b, int64_t size) { buildResNet(b, size, {2, 2, 2, 2}, false); }},
     {"resnet50", [](GraphBuilder &b, int64_t size) { buildResNet(b, size, {3, 4, 6, 3}, true); }},
+    {"squeezenet1_1", buildSqueezeNet},
     {"vgg16", buildVgg16},
 };
 

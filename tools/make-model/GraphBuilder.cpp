@@ -112,23 +112,116 @@ void GraphBuilder::quantize(Value &value, bool keep) {
   value.name += "_dq";
 }
 
+static double applied(Activation activation, double x) {
+  switch (activation) {
+  case Activation::None:
+    return x;
+  case Activation::Relu:
+    return std::max(x, 0.0);
+  case Activation::Relu6:
+    return std::clamp(x, 0.0, 6.0);
+  case Activation::Silu:
+    return x / (1 + std::exp(-x));
+  case Activation::HardSwish:
+    return x * std::clamp(x / 6 + 0.5, 0.0, 1.0);
+  case Activation::Sigmoid:
+    return 1 / (1 + std::exp(-x));
+  case Activation::HardSigmoid:
+    return std::clamp(x / 6 + 0.5, 0.0, 1.0);
+  }
+  return x;
+}
+
+/// The first two moments of f(x) where x is normal, by a sum over its density.
+static void trackMoments(Value &value, Activation activation) {
+  constexpr int steps = 400;
+  double mean = value.mean, deviation = std::sqrt(std::max(value.rms * value.rms - mean * mean, 1e-12));
+  double sum = 0, squares = 0, mass = 0;
+  for (int i = 0; i <= steps; ++i) {
+    double z = 10.0 * i / steps - 5, density = std::exp(-0.5 * z * z);
+    double y = applied(activation, mean + deviation * z);
+    sum += density * y;
+    squares += density * y * y;
+    mass += density;
+  }
+  value.mean = sum / mass;
+  value.rms = std::sqrt(squares / mass);
+}
+
 void GraphBuilder::activate(Value &value, Activation activation) {
   if (activation == Activation::None)
     return;
-  std::string input = std::exchange(value.name, uniqueName(activation == Activation::Relu ? "relu" : "relu6"));
-  if (activation == Activation::Relu) {
-    addNode("Relu", {input}, value.name);
-  } else {
-    std::string low = scalar(value.name + "_min", 0.0f), high = scalar(value.name + "_max", 6.0f);
-    addNode("Clip", {input, low, high}, value.name);
-  }
-  // The first two moments of max(x, 0) where x is normal.
-  double mean = value.mean, variance = std::max(value.rms * value.rms - mean * mean, 1e-12);
-  double deviation = std::sqrt(variance), z = mean / deviation;
-  double above = 0.5 * std::erfc(-z * std::sqrt(0.5)), density = 0.3989422804 * std::exp(-0.5 * z * z);
-  value.mean = mean * above + deviation * density;
-  value.rms = std::sqrt(value.rms * value.rms * above + mean * deviation * density);
+  bool isProduct = activation == Activation::Silu || activation == Activation::HardSwish;
+  if (isProduct)
+    quantize(value);
+  Value input = value;
+  Activation function = activation == Activation::Silu        ? Activation::Sigmoid
+                        : activation == Activation::HardSwish ? Activation::HardSigmoid
+                                                              : activation;
+  trackMoments(value, function);
   value.nonNegative = true;
+  switch (function) {
+  case Activation::Relu:
+    value.name = uniqueName("relu");
+    addNode("Relu", {input.name}, value.name);
+    break;
+  case Activation::Relu6: {
+    value.name = uniqueName("relu6");
+    std::string low = scalar(value.name + "_min", 0.0f), high = scalar(value.name + "_max", 6.0f);
+    addNode("Clip", {input.name, low, high}, value.name);
+    break;
+  }
+  case Activation::Sigmoid:
+    value.name = uniqueName("sigmoid");
+    addNode("Sigmoid", {input.name}, value.name);
+    break;
+  default: {
+    value.name = uniqueName("hard_sigmoid");
+    onnx::AttributeProto &alpha = *addNode("HardSigmoid", {input.name}, value.name).add_attribute();
+    alpha.set_name("alpha");
+    alpha.set_type(onnx::AttributeProto::FLOAT);
+    alpha.set_f(1.0f / 6);
+  }
+  }
+  if (!isProduct)
+    return;
+  quantize(value);
+  Value product = multiply(input, value);
+  trackMoments(input, activation);
+  product.mean = input.mean;
+  product.rms = input.rms;
+  value = product;
+}
+
+Value GraphBuilder::multiply(const Value &lhs, const Value &rhs) {
+  Value value{uniqueName("mul"), lhs.channels, lhs.height, lhs.width};
+  value.mean = lhs.mean * rhs.mean;
+  value.rms = lhs.rms * rhs.rms;
+  value.nonNegative = lhs.nonNegative && rhs.nonNegative;
+  addNode("Mul", {lhs.name, rhs.name}, value.name);
+  return value;
+}
+
+Value GraphBuilder::squeezeExcite(const Value &input, int64_t channels, Activation inner, Activation gate) {
+  Value squeezed = conv(globalAveragePool(input), {channels, 1, 1, 0, 1, inner});
+  Value value = multiply(input, conv(squeezed, {input.channels, 1, 1, 0, 1, gate}));
+  quantize(value);
+  return value;
+}
+
+Value GraphBuilder::concat(const std::vector<Value> &parts) {
+  Value value = parts[0];
+  value.name = uniqueName("concat");
+  value.channels = 0;
+  std::vector<std::string> names;
+  for (const Value &part : parts) {
+    names.push_back(part.name);
+    value.channels += part.channels;
+    value.rms = std::max(value.rms, part.rms);
+  }
+  setInt(addNode("Concat", names, value.name), "axis", 1);
+  quantize(value);
+  return value;
 }
 
 Value GraphBuilder::input(int64_t channels, int64_t height, int64_t width) {

@@ -19,7 +19,8 @@
 
 namespace ajour::tools {
 
-enum class Activation { None, Relu, Relu6 };
+/// Silu and HardSwish are a function and a product, as exporters write them.
+enum class Activation { None, Relu, Relu6, Silu, HardSwish, Sigmoid, HardSigmoid };
 
 /// A value of the graph: its name, shape without the batch, and what is expected of its elements.
 struct Value {
@@ -57,6 +58,9 @@ public:
   Value input(int64_t channels, int64_t height, int64_t width);
   Value conv(const Value &input, const ConvOptions &options);
   Value add(const Value &lhs, const Value &rhs, Activation activation);
+  Value concat(const std::vector<Value> &parts);
+  /// x * gate(expand(squeeze(mean of x over the picture))) with 1x1 convolutions, "squeeze and excitation" (Hu et al. 2017).
+  Value squeezeExcite(const Value &input, int64_t channels, Activation inner, Activation gate);
   Value maxPool(const Value &input, int64_t kernel, int64_t stride, int64_t pad);
   Value globalAveragePool(const Value &input);
   Value flatten(const Value &input);
@@ -77,6 +81,7 @@ private:
   std::vector<std::string> quantizedWeights(const std::string &node, const Value &input, std::vector<int64_t> dims,
                                             const std::vector<float> &weight, const std::vector<float> &bias);
   void activate(Value &value, Activation activation);
+  Value multiply(const Value &lhs, const Value &rhs);
   /// Adds the QuantizeLinear and DequantizeLinear pair; `keep` uses the scale that the value already has.
   void quantize(Value &value, bool keep = false);
   double normal();
@@ -89,7 +94,7 @@ private:
   int counter = 0;
 };
 
-/// Names of the architectures: mobilenet_v1, mobilenet_v2, resnet18, resnet50, vgg16.
+/// Names of the architectures: mobilenet_v1, resnet50 and so on.
 std::vector<std::string> architectureNames();
 
 /// Builds one at `size` x `size` pixels with 1000 classes. The name must be one of architectureNames().
