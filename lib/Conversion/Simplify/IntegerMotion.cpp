@@ -181,64 +181,109 @@ struct RaiseQuantizeThroughLimits : OpRewritePattern<QuantizeOp> {
   }
 };
 
-/// A function of one 8-bit tensor's elements, from dequantize to quantize, is a table of its 256 values: exact.
+/// A function of one 8-bit tensor's elements, from dequantize to quantize, is a table of its 256 values: exact. The
+/// operations between may join again, as in x * sigmoid(x), and read tables and constants of one element.
 struct TableOfElements : OpRewritePattern<QuantizeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(QuantizeOp op, PatternRewriter &rewriter) const override {
-    if (op.getScales().size() != 1)
+    Function function;
+    if (op.getScales().size() != 1 || failed(function.collect(op.getInput())) || !function.isWorthwhile ||
+        !function.source)
       return failure();
-    SmallVector<Operation *> chain;
-    Value value = op.getInput();
-    bool worthwhile = false;
-    while (isa_and_nonnull<UnaryOp, ClampOp>(value.getDefiningOp())) {
-      chain.push_back(value.getDefiningOp());
-      worthwhile |= isa<UnaryOp>(chain.back());
-      value = chain.back()->getOperand(0);
-    }
-    auto dequantize = value.getDefiningOp<DequantizeOp>();
-    if (!worthwhile || !dequantize || dequantize.getScales().size() != 1)
-      return failure();
-    auto type = dyn_cast<IntegerType>(elementType(dequantize.getInput()));
-    if (!type || type.getWidth() != 8)
-      return failure();
-    std::optional<Value> table = buildTable(op, chain, dequantize, type, rewriter);
+    function.steps.push_back(op);
+    std::optional<Value> table = buildTable(function, rewriter);
     if (!table)
       return failure();
-    Location loc = dequantize.getLoc();
-    for (Operation *step : llvm::reverse(chain))
+    Location loc = function.steps.front()->getLoc();
+    for (Operation *step : ArrayRef(function.steps).drop_front())
       loc = fuse(loc, step->getLoc());
-    auto lookup = LookupOp::create(rewriter, fuse(loc, op.getLoc()), op.getType(), dequantize.getInput(), *table);
-    rewriter.replaceOp(op, lookup);
+    rewriter.replaceOp(op, LookupOp::create(rewriter, loc, op.getType(), function.source, *table));
     return success();
   }
 
-  /// Every value of the operand's type through copies of the chain, evaluated by the reference.
-  static std::optional<Value> buildTable(QuantizeOp op, ArrayRef<Operation *> chain, DequantizeOp dequantize,
-                                         IntegerType type, PatternRewriter &rewriter) {
+  /// The operations between one 8-bit tensor and a value, in an order in which they can be evaluated.
+  struct Function {
+    static constexpr size_t maxSteps = 16;
+    Value source;
+    SmallVector<Operation *> steps;
+    bool isWorthwhile = false; ///< more than the limits of a quantisation
+
+    /// Fails where the value is no function of one 8-bit tensor's elements.
+    LogicalResult collect(Value value) {
+      Operation *op = value.getDefiningOp();
+      if (llvm::is_contained(steps, op))
+        return success();
+      bool isStep = isa_and_nonnull<UnaryOp, ClampOp, BinaryOp, DequantizeOp, LookupOp>(op) && steps.size() < maxSteps;
+      if (auto dequantize = dyn_cast_or_null<DequantizeOp>(op))
+        isStep &= dequantize.getScales().size() == 1;
+      if (!isStep)
+        return isSource(value);
+      isWorthwhile |= isa<UnaryOp, LookupOp>(op);
+      for (OpOperand &operand : op->getOpOperands()) {
+        if (isParameter(operand))
+          continue;
+        if (getDims(operand.get()) != getDims(value) || failed(collect(operand.get())))
+          return failure();
+      }
+      steps.push_back(op);
+      return success();
+    }
+
+    LogicalResult isSource(Value value) {
+      auto type = dyn_cast<IntegerType>(elementType(value));
+      if (!type || type.getWidth() != 8 || (source && source != value))
+        return failure();
+      source = value;
+      return success();
+    }
+
+    /// What is the same for every element: a table, a number.
+    static bool isParameter(OpOperand &operand) {
+      auto constant = operand.get().getDefiningOp<ConstantOp>();
+      bool isTable = isa<LookupOp>(operand.getOwner()) && operand.getOperandNumber() == 1;
+      return constant && (isTable || constant.getValue().getNumElements() == 1);
+    }
+  };
+
+  /// Every value of the source's type through copies of the steps, evaluated by the reference.
+  static std::optional<Value> buildTable(const Function &function, PatternRewriter &rewriter) {
+    auto type = cast<IntegerType>(elementType(function.source));
     std::vector<char> bytes(256);
     for (int i = 0; i < 256; ++i)
       bytes[i] = static_cast<char>(isUnsigned(type) ? i : i - 128);
-    RankedTensorType tableType = makeTensor(ArrayRef<int64_t>{256}, type);
-    OwningOpRef<ModuleOp> scratch = ModuleOp::create(op.getLoc());
+    Location loc = function.steps.back()->getLoc();
+    OwningOpRef<ModuleOp> scratch = ModuleOp::create(loc);
     OpBuilder builder(scratch->getBodyRegion());
-    SmallVector<Operation *> steps{dequantize.getOperation()};
-    for (Operation *step : llvm::reverse(chain))
-      steps.push_back(step);
-    steps.push_back(op.getOperation());
-    HostTensor tensor = toHostTensor(makeConstant(tableType, bytes));
-    Value value = ConstantOp::create(builder, op.getLoc(), tableType, makeConstant(tableType, bytes));
-    for (Operation *step : steps) {
+    llvm::DenseMap<Value, std::pair<Value, HostTensor>> values; // of the function's values: in scratch, and what they are
+    auto define = [&](Value value, ElementsAttr attr) {
+      Value constant = ConstantOp::create(builder, loc, cast<RankedTensorType>(attr.getType()), attr);
+      values[value] = {constant, toHostTensor(attr)};
+    };
+    define(function.source, makeConstant(makeTensor(ArrayRef<int64_t>{256}, type), bytes));
+    for (Operation *step : function.steps) {
       Operation *clone = builder.clone(*step);
-      clone->setOperand(0, value);
-      value = clone->getResult(0);
-      value.setType(makeTensor(ArrayRef<int64_t>{256}, elementType(step->getResult(0))));
-      FailureOr<std::vector<HostTensor>> result = evaluate(clone, {&tensor});
-      if (failed(result))
+      SmallVector<const HostTensor *> operands;
+      for (OpOperand &operand : step->getOpOperands()) {
+        if (Function::isParameter(operand) && !values.contains(operand.get())) {
+          ElementsAttr attr = operand.get().getDefiningOp<ConstantOp>().getValue();
+          define(operand.get(),
+                 makeConstant(makeTensor(ArrayRef<int64_t>{attr.getNumElements()}, attr.getElementType()),
+                              nn::constantBytes(attr)));
+        }
+        clone->setOperand(operand.getOperandNumber(), values[operand.get()].first);
+      }
+      // Only now: the map may have moved.
+      for (Value operand : step->getOperands())
+        operands.push_back(&values[operand].second);
+      Value result = clone->getResult(0);
+      result.setType(makeTensor(ArrayRef<int64_t>{256}, elementType(step->getResult(0))));
+      FailureOr<std::vector<HostTensor>> evaluated = evaluate(clone, operands);
+      if (failed(evaluated))
         return std::nullopt;
-      tensor = std::move((*result)[0]);
+      values[step->getResult(0)] = {result, std::move((*evaluated)[0])};
     }
-    ElementsAttr attr = toAttribute(tensor, op.getContext());
-    return ConstantOp::create(rewriter, op.getLoc(), cast<RankedTensorType>(attr.getType()), attr).getResult();
+    ElementsAttr attr = toAttribute(values[function.steps.back()->getResult(0)].second, rewriter.getContext());
+    return ConstantOp::create(rewriter, loc, cast<RankedTensorType>(attr.getType()), attr).getResult();
   }
 };
 
