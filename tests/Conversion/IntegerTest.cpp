@@ -146,6 +146,44 @@ TEST_F(IntegerTest, functionsOfOneByteAreTables) {
   EXPECT_EQ(count<QuantizeOp>(), 0);
 }
 
+// x * sigmoid(x) as post-training quantisers write it, and x * clamp(x / 6 + 1/2) without quantisation in between.
+TEST_F(IntegerTest, functionsThatJoinAreTables) {
+  parse(R"(func.func @main(%x: tensor<300xi8>, %y: tensor<2x150xui8>) -> (tensor<300xui8>, tensor<2x150xi8>) {
+    %d = nn.dequantize %x {scales = array<f32: 0.05>, zero_points = array<i32: 3>} : (tensor<300xi8>) -> tensor<300xf32>
+    %s = nn.unary <sigmoid> %d : (tensor<300xf32>) -> tensor<300xf32>
+    %q = nn.quantize %s {scales = array<f32: 0.00390625>, zero_points = array<i32: 0>} : (tensor<300xf32>) -> tensor<300xui8>
+    %e = nn.dequantize %q {scales = array<f32: 0.00390625>, zero_points = array<i32: 0>} : (tensor<300xui8>) -> tensor<300xf32>
+    %p = nn.binary <mul> %d, %e : (tensor<300xf32>, tensor<300xf32>) -> tensor<300xf32>
+    %r = nn.quantize %p {scales = array<f32: 0.03>, zero_points = array<i32: 20>} : (tensor<300xf32>) -> tensor<300xui8>
+    %f = nn.dequantize %y {scales = array<f32: 0.05>, zero_points = array<i32: 128>} : (tensor<2x150xui8>) -> tensor<2x150xf32>
+    %sixth = nn.constant {value = dense<0.16666667> : tensor<f32>} : tensor<f32>
+    %half = nn.constant {value = dense<0.5> : tensor<1x1xf32>} : tensor<1x1xf32>
+    %g = nn.binary <mul> %sixth, %f : (tensor<f32>, tensor<2x150xf32>) -> tensor<2x150xf32>
+    %h = nn.binary <add> %g, %half : (tensor<2x150xf32>, tensor<1x1xf32>) -> tensor<2x150xf32>
+    %i = nn.clamp %h {low = 0.0 : f64, high = 1.0 : f64} : (tensor<2x150xf32>) -> tensor<2x150xf32>
+    %j = nn.binary <mul> %f, %i : (tensor<2x150xf32>, tensor<2x150xf32>) -> tensor<2x150xf32>
+    %k = nn.unary <abs> %j : (tensor<2x150xf32>) -> tensor<2x150xf32>
+    %t = nn.quantize %k {scales = array<f32: 0.05>, zero_points = array<i32: -9>} : (tensor<2x150xf32>) -> tensor<2x150xi8>
+    return %r, %t : tensor<300xui8>, tensor<2x150xi8>
+  })");
+  integer();
+  EXPECT_EQ(count<LookupOp>(), 2) << text();
+  EXPECT_EQ(count<QuantizeOp>() + count<DequantizeOp>() + count<BinaryOp>(), 0) << text();
+}
+
+TEST_F(IntegerTest, functionsOfTwoTensorsAreNoTables) {
+  parse(R"(func.func @main(%x: tensor<300xi8>, %y: tensor<300xi8>) -> tensor<300xi8> {
+    %d = nn.dequantize %x {scales = array<f32: 0.05>, zero_points = array<i32: 3>} : (tensor<300xi8>) -> tensor<300xf32>
+    %e = nn.dequantize %y {scales = array<f32: 0.05>, zero_points = array<i32: 3>} : (tensor<300xi8>) -> tensor<300xf32>
+    %s = nn.unary <sigmoid> %e : (tensor<300xf32>) -> tensor<300xf32>
+    %p = nn.binary <mul> %d, %s : (tensor<300xf32>, tensor<300xf32>) -> tensor<300xf32>
+    %q = nn.quantize %p {scales = array<f32: 0.05>, zero_points = array<i32: 3>} : (tensor<300xf32>) -> tensor<300xi8>
+    return %q : tensor<300xi8>
+  })");
+  integer();
+  EXPECT_EQ(count<LookupOp>(), 0);
+}
+
 TEST_F(IntegerTest, meanWithEqualParameters) {
   parse(R"(func.func @main(%x: tensor<1x6x6x2xi8>) -> tensor<1x5x5x2xi8> {
     %d = nn.dequantize %x {scales = array<f32: 0.1>, zero_points = array<i32: 3>} : (tensor<1x6x6x2xi8>) -> tensor<1x6x6x2xf32>

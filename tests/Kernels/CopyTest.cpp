@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <vector>
 
 #include "Kernels/GuardedBuffer.h"
 #include "ajour/ABI/Dispatch.h"
@@ -29,6 +30,23 @@ TEST(CopyRows, FlipsAndPads) {
             ASSERT_EQ(dst[i], expected) << "k " << k << " tail " << tail << " row " << r << " place " << p;
           }
         }
+}
+
+TEST(Lookup, EveryByteInPlace) {
+  std::mt19937 rng(8);
+  for (int64_t n : {0, 1, 7, 8, 9, 32, 300})
+    for (int64_t flip : {0, 0x80})
+      for (bool atStart : {false, true}) {
+        GuardedBuffer<uint8_t> data(n, 0, atStart), table(256, 0, atStart);
+        for (int64_t i = 0; i < 256; ++i)
+          table[i] = rng();
+        std::vector<uint8_t> before(n);
+        for (int64_t i = 0; i < n; ++i)
+          before[i] = data[i] = n == 300 ? i : rng();
+        ajour_lookup_8bit(data.data(), table.data(), n, flip);
+        for (int64_t i = 0; i < n; ++i)
+          ASSERT_EQ(data[i], table[before[i] ^ flip]) << "n " << n << " place " << i;
+      }
 }
 
 namespace {

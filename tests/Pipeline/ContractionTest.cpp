@@ -233,6 +233,29 @@ TEST(CompiledConv, ManyRowsAndFewWeights) {
     expectCompiled(convWithResidual(c), {{}}, {.threads = 2});
 }
 
+// The table at the end of an epilogue has a loop of its own: for products, bands and depthwise convolutions, whole panels
+// and partial ones.
+TEST(CompiledConv, ResultsLookedUpInATable) {
+  for (const ConvCase &c : std::vector<ConvCase>{{{1, 6, 5, 16}, 70, 1, 1},
+                                                 {{1, 12, 28, 40}, 37, 3, 3, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+                                                 {{1, 9, 8, 70}, 70, 3, 3, {2, 2}, {1, 1}, {1, 0}, {0, 1}, 70}})
+    for (const char *between : {"i8", "ui8"})
+      for (const char *entry : {"i8", "ui8"}) {
+        SCOPED_TRACE(array(c.in) + " " + between + " to " + entry);
+        ModuleText m;
+        std::string x = m.input(tensorType(c.in, "ui8")), table = m.constant(tensorType({256}, entry));
+        std::string w = m.constant(tensorType({c.out, c.kh, c.kw, c.in[3] / c.groups}, "i8"));
+        std::string acc = m.op("nn.conv", {x, w},
+                               convAttributes(c.strides, c.dilations, c.low, c.high, c.groups) + ", lhs_zero_point = 7 : i32",
+                               tensorType(outShape(c), "i32"));
+        std::string y = m.op("nn.requantize", {acc}, std::string("scales = array<f32: 0.001>, zero_point = 3 : i32, ") +
+                                 (between[0] == 'u' ? "qmin = 0 : i32, qmax = 255 : i32" : "qmin = -128 : i32, qmax = 127 : i32"),
+                             tensorType(outShape(c), between));
+        m.output(m.op("nn.lookup", {y, table}, "", tensorType(outShape(c), entry)));
+        expectCompiled(m.text(), {{}}, {.threads = 2});
+      }
+}
+
 TEST(CompiledConv, FilterThatIsAnInput) {
   for (int64_t groups : {1, 4}) {
     ModuleText m;

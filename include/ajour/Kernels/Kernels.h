@@ -102,6 +102,9 @@ typedef void ajour_winograd_output_f32_fn(const float *src, int64_t point_stride
 typedef void ajour_copy_rows_8bit_fn(const void *src, int64_t lds, void *dst, int64_t ldd, int64_t m, int64_t k,
                                      int64_t k_padded, int64_t flip);
 
+/* data[i] = table[data[i] ^ flip] for i < n; the table has 256 bytes. */
+typedef void ajour_lookup_8bit_fn(void *data, const void *table, int64_t n, int64_t flip);
+
 /* im2col of m consecutive output pixels, from pixel `first` = oy * ow + ox of one image [ih][iw][ldp], of which
  * c channels are taken: dst[r * ldd + (ky * kw + kx) * c + ch] = src[(y * iw + x) * ldp + ch] ^ flip, or
  * fill ^ flip outside the image; 0 from kh * kw * c to k_padded. src points at the first channel taken. */

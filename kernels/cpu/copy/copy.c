@@ -82,6 +82,14 @@ AJOUR_KERNEL void ajour_copy_rows_8bit(const void *restrict src, int64_t lds, vo
   }
 }
 
+/* A table of bytes does not fit a register: loads beat the shuffles that vectors would take. */
+AJOUR_KERNEL void ajour_lookup_8bit(void *data, const void *restrict table, int64_t n, int64_t flip) {
+  uint8_t *bytes = (uint8_t *)data;
+  _Pragma("clang loop unroll_count(8) vectorize(disable)")
+  for (int64_t i = 0; i < n; ++i)
+    bytes[i] = ((const uint8_t *)table)[bytes[i] ^ (uint8_t)flip];
+}
+
 /* im2col in bytes: `c` bytes of a pixel are copied, pixels are `ldp` bytes apart. Only a zero `fill` makes
  * sense for elements of more than one byte. */
 AJOUR_HELPER void ajour_im2col_bytes(const uint8_t *restrict src, int64_t ih, int64_t iw, int64_t c, int64_t ldp,

@@ -79,6 +79,7 @@ std::optional<DepthwisePlan> DispatchLowering::planDepthwise(nn::ConvOp op) {
 }
 
 void DispatchLowering::lowerDepthwise(const DepthwisePlan &plan) {
+  canFinishRuns = reorders.empty();
   nn::ConvOp op = plan.conv;
   const ajour_kernel_row &kernel = *plan.kernel;
   bool is8 = kernel.lhs != AJOUR_F32;
@@ -135,6 +136,7 @@ void DispatchLowering::lowerDepthwise(const DepthwisePlan &plan) {
               e->bindElement(op.getResult(), [=](ArrayRef<Value>) { return value; });
               storeResults({image, y, e->add(x, p), channel});
             });
+            finishRun({image, y, e->add(x, p), firstChannel}, count);
           });
         },
         tilePixels);

@@ -246,6 +246,7 @@ GemmSchedule DispatchLowering::scheduleGemm(const GemmPlan &plan) {
 }
 
 void DispatchLowering::lowerGemm(const GemmPlan &plan) {
+  canFinishRuns = reorders.empty();
   if (plan.winograd)
     return lowerWinograd(plan);
   if (std::optional<BandPlan> band = planBand(plan))
@@ -463,6 +464,9 @@ void DispatchLowering::emitTileEpilogue(const GemmPlan &plan, ArrayRef<Value> ac
 void DispatchLowering::emitRowEpilogue(const GemmPlan &plan, ArrayRef<Value> accs, Value rowSum, Value row, Value panel,
                                        const Index &pixel) {
   forColumns(plan, panel, [&](Value j, Value n) { emitElement(plan, accs, rowSum, row, pixel, j, n); });
+  Index first = pixel;
+  first.push_back(e->mul(panel, e->i64(plan.kernel->nr)));
+  finishRun(first, panelColumns(plan, panel));
 }
 
 /// The same for one element, in column `j` of the tile and `n` of the result.
@@ -488,13 +492,18 @@ void DispatchLowering::emitElement(const GemmPlan &plan, ArrayRef<Value> accs, V
   storeResults(index);
 }
 
+/// How many columns of a panel the result has.
+Value DispatchLowering::panelColumns(const GemmPlan &plan, Value panel) {
+  int64_t nr = plan.kernel->nr;
+  return plan.n % nr == 0 ? e->i64(nr) : e->min(e->i64(nr), e->sub(e->i64(plan.n), e->mul(panel, e->i64(nr))));
+}
+
 /// A loop over the columns of a panel: in the tile and in the result. Where the result's reader takes them apart (into
 /// heads), they come in runs that do not cross such a boundary.
 void DispatchLowering::forColumns(const GemmPlan &plan, Value panel,
                                   function_ref<void(Value column, Value n)> body) {
   int64_t nr = plan.kernel->nr;
-  Value firstColumn = e->mul(panel, e->i64(nr));
-  Value columns = plan.n % nr == 0 ? e->i64(nr) : e->min(e->i64(nr), e->sub(e->i64(plan.n), firstColumn));
+  Value firstColumn = e->mul(panel, e->i64(nr)), columns = panelColumns(plan, panel);
   nn::Dims out = nn::getDims(plan.result);
   Factors factors(out);
   factors.followReaders(reorders);

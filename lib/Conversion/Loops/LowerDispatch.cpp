@@ -209,8 +209,35 @@ void DispatchLowering::items(AffineExpr count, function_ref<void(Value)> body) {
   e->loop(begin, end, body);
 }
 
+/// The table that an 8-bit result is looked up in at last, from 8 bits: what comes before it becomes vectors, the table does
+/// not, so it has a loop of its own. Null where `finishRun` does not follow.
+nn::LookupOp DispatchLowering::deferredLookup() {
+  auto ret = cast<func::ReturnOp>(callee.getBody().front().getTerminator());
+  if (!canFinishRuns || ret.getNumOperands() != 1)
+    return nullptr;
+  auto lookup = ret.getOperand(0).getDefiningOp<nn::LookupOp>();
+  auto is8 = [](Value value) { return Emitter::elementType(value).isInteger(8); };
+  return lookup && is8(lookup.getInput()) && is8(lookup.getResult()) && e->buffer(lookup.getTable()) ? lookup : nullptr;
+}
+
+/// What is left to do for `count` results that lie one behind the other and have been stored.
+void DispatchLowering::finishRun(ArrayRef<Value> first, Value count) {
+  nn::LookupOp lookup = deferredLookup();
+  if (!lookup)
+    return;
+  Value run = e->pointer(operandPointer(OperandSpec::Result, 0), e->linearize(first, nn::getDims(lookup.getResult())),
+                         Emitter::elementType(lookup.getResult()));
+  int64_t flip = nn::isUnsigned(Emitter::elementType(lookup.getInput())) ? 0 : 0x80;
+  callKernel("ajour_lookup_8bit", {run, e->buffer(lookup.getTable()), count, e->i64(flip)});
+}
+
 void DispatchLowering::storeResults(ArrayRef<Value> index) {
   auto ret = cast<func::ReturnOp>(callee.getBody().front().getTerminator());
+  if (nn::LookupOp lookup = deferredLookup()) {
+    e->storeAt(e->element(lookup.getInput(), index), operandPointer(OperandSpec::Result, 0),
+               e->linearize(index, nn::getDims(lookup.getResult())), Emitter::elementType(lookup.getInput()));
+    return;
+  }
   Index at(index.begin(), index.end());
   for (Operation *op : reorders) {
     if (auto transpose = dyn_cast<nn::TransposeOp>(op)) {
@@ -330,12 +357,15 @@ void DispatchLowering::lowerPointwise() {
     items(count.ceilDiv(flatItem), [&](Value item) {
       Value from = e->mul(item, e->i64(flatItem));
       Value to = e->min(e->add(from, e->i64(flatItem)), e->size(count));
+      canFinishRuns = !dims.empty();
       e->loop(from, to, [&](Value i) {
         if (dims.empty())
           storeResults({});
         else
           storeResults({i});
       });
+      if (!dims.empty())
+        finishRun({from}, e->sub(to, from));
     });
     return;
   }
@@ -344,6 +374,7 @@ void DispatchLowering::lowerPointwise() {
   std::optional<int64_t> last = nn::getConstant(parts.back());
   size_t inner = last && *last < shortDimension && parts.size() > 2 ? 2 : 1;
   nn::Dims outer(parts.begin(), parts.end() - inner);
+  canFinishRuns = true;
   items(nn::numElements(outer, context), [&](Value item) {
     Index index = e->delinearize(item, outer);
     e->nest(ArrayRef(parts).take_back(inner), [&](ArrayRef<Value> rest) {
@@ -351,6 +382,8 @@ void DispatchLowering::lowerPointwise() {
       whole.append(rest.begin(), rest.end());
       storeResults(joinParts(whole, factors, dims.size()));
     });
+    index.append(inner, e->i64(0));
+    finishRun(joinParts(index, factors, dims.size()), e->product(ArrayRef(parts).take_back(inner)));
   });
 }
 

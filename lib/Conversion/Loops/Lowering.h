@@ -174,6 +174,8 @@ private:
   void items(mlir::AffineExpr count, llvm::function_ref<void(mlir::Value)> body);
   /// Stores the results' elements that follow from the root's element at `index` (without a root: at `index`).
   void storeResults(llvm::ArrayRef<mlir::Value> index);
+  nn::LookupOp deferredLookup();
+  void finishRun(llvm::ArrayRef<mlir::Value> first, mlir::Value count);
   bool collapse();
   /// The index in a space of `rank` dimensions from one of all its factors.
   Index joinParts(llvm::ArrayRef<mlir::Value> parts, const Factors &factors, size_t rank);
@@ -195,6 +197,7 @@ private:
   void prefetchEpilogue(const GemmPlan &plan, mlir::Value panel, mlir::Value firstRow, mlir::Value rows);
   void emitTileEpilogue(const GemmPlan &plan, llvm::ArrayRef<mlir::Value> accs, mlir::Value rowSums, mlir::Value panel,
                         mlir::Value firstRow, mlir::Value rows);
+  mlir::Value panelColumns(const GemmPlan &plan, mlir::Value panel);
   void emitRowEpilogue(const GemmPlan &plan, llvm::ArrayRef<mlir::Value> accs, mlir::Value rowSum, mlir::Value row,
                        mlir::Value panel, const Index &pixel);
   std::optional<WinogradPlan> planWinograd(const GemmPlan &plan);
@@ -230,6 +233,7 @@ private:
   LoweredDispatch lowered;
   Emitter *e = nullptr;
   mlir::Value scratch, begin, end;
+  bool canFinishRuns = false; ///< the lowering calls finishRun for all results that it stores
   llvm::SmallVector<mlir::Operation *> reorders; ///< between the root and the result, each the reader of the one before
   llvm::SmallVector<mlir::Value> pointers; ///< by position in lowered.operands
 };
