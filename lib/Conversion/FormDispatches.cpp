@@ -107,6 +107,15 @@ bool isExpensive(Operation *op) {
   return isa<nn::QuantizeOp, nn::RequantizeOp, nn::ResizeOp, nn::GridSampleOp, nn::ConcatOp>(op);
 }
 
+/// Makes floats of bytes for readers that can do so themselves, and then read a quarter as much.
+bool isWideningForReaders(Operation *op) {
+  auto dequantize = dyn_cast<nn::DequantizeOp>(op);
+  return dequantize && Emitter::elementType(dequantize.getInput()).isInteger(8) &&
+         llvm::all_of(op->getUsers(), [](Operation *user) {
+           return isa<nn::ReduceOp>(user) || (isPointwise(user) && !isa<nn::ResizeOp, nn::GridSampleOp>(user));
+         });
+}
+
 struct Group {
   llvm::SetVector<Operation *> members;
   Operation *root = nullptr;
@@ -148,7 +157,7 @@ private:
 void Former::cloneViews() {
   SmallVector<Operation *> views;
   main.walk([&](Operation *op) {
-    if (isView(op))
+    if (isView(op) || isWideningForReaders(op))
       views.push_back(op);
   });
   // Later views first, so that a chain of views is repeated as a whole.
@@ -159,7 +168,7 @@ void Former::cloneViews() {
     if (uses.size() < 2 || isStoredReordered(op))
       continue;
     for (OpOperand *use : ArrayRef(uses).drop_front()) {
-      if (!isPointwise(use->getOwner()) && !readsThroughViews(*use))
+      if (!isPointwise(use->getOwner()) && !readsThroughViews(*use) && !isa<nn::DequantizeOp>(op))
         continue;
       OpBuilder b(op);
       use->set(b.clone(*op)->getResult(0));

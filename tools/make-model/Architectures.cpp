@@ -145,6 +145,12 @@ void buildSqueezeNet(GraphBuilder &b, int64_t size) {
   b.output(b.flatten(b.globalAveragePool(b.conv(x, {numClasses, 1, 1, 0}))));
 }
 
+/// One product, 128 x 4096 by 4096 x 4096, as a convolution: what a linear layer of a language model has with 128 tokens. The
+/// size of the picture is fixed.
+void buildProduct(GraphBuilder &b, int64_t) {
+  b.output(b.flatten(b.conv(b.input(4096, 8, 16), {4096, 1, 1, 0, 1, Activation::None})));
+}
+
 struct Architecture {
   const char *name;
   void (*build)(GraphBuilder &builder, int64_t size);
@@ -157,6 +163,7 @@ const Architecture architectures[] = {
     {"mobilenet_v3_large", buildMobileNetV3},
     {"resnet18", [](GraphBuilder &b, int64_t size) { buildResNet(b, size, {2, 2, 2, 2}, false); }},
     {"resnet50", [](GraphBuilder &b, int64_t size) { buildResNet(b, size, {3, 4, 6, 3}, true); }},
+    {"product_128x4096x4096", buildProduct},
     {"squeezenet1_1", buildSqueezeNet},
     {"vgg16", buildVgg16},
 };
