@@ -216,7 +216,9 @@ GemmSchedule DispatchLowering::scheduleGemm(const GemmPlan &plan) {
   int64_t paddedK = llvm::alignTo(plan.k, kernel.kr), panels = llvm::divideCeil(plan.n, kernel.nr);
   int64_t tileBytes = paddedK * elementSize * mr, weightBytes = panels * kernel.nr * paddedK * elementSize;
   std::optional<int64_t> rows = known(plan.rows), images = known(plan.images);
-  int64_t maxTiles = std::clamp<int64_t>(blockBudget(level) / tileBytes, 1, 8);
+  // Weights far beyond the caches are read once for each block: blocks are then as large as the second level lets them.
+  int64_t budget = weightBytes > 32 * blockBudget(level) ? 5 * blockBudget(level) / 2 : blockBudget(level);
+  int64_t maxTiles = std::clamp<int64_t>(budget / tileBytes, 1, 8);
   GemmSchedule schedule;
   if (!rows || !images) {
     schedule.tiles = maxTiles;
