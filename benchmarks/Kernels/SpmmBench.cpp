@@ -196,7 +196,7 @@ int main(int argc, char **argv) {
     for (auto [size, from, to] : {std::tuple{224, 64, 64}, {112, 128, 128}, {56, 256, 256}, {28, 512, 512}, {14, 512, 512}})
       patterns(level, size, from, to, connectivity);
   }
-  for (auto [group, density] : {std::pair{4, 0.25}, {4, 0.2}, {8, 0.2}, {4, 0.1}})
+  for (auto [group, density] : {std::pair{4, 0.5}, {8, 0.5}, {4, 0.25}, {8, 0.25}, {4, 0.2}, {8, 0.2}, {4, 0.1}, {8, 0.1}})
     for (auto [pixels, narrow] : {std::pair{3136, 64}, {784, 128}, {196, 256}, {49, 512}}) {
       blocks(level, pixels, narrow, 4 * narrow, group, density);
       blocks(level, pixels, 4 * narrow, narrow, group, density);

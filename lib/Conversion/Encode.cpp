@@ -1,11 +1,10 @@
 //===- Encode.cpp - what weights are made of -------------------------------------===//
 #include "ajour/Conversion/Encode.h"
+#include "PlainWeights.h"
 #include "ajour/Dialect/Enc/Enc.h"
 #include "ajour/Dialect/NN/NN.h"
 #include "ajour/Dialect/NN/Shapes.h"
 #include "ajour/Support/NodeLocation.h"
-
-#include "llvm/ADT/TypeSwitch.h"
 
 #include <cmath>
 
@@ -18,15 +17,6 @@ using encoding::WeightShape;
 //===----------------------------------------------------------------------===//
 // Products
 //===----------------------------------------------------------------------===//
-
-/// The operand of a product that holds its weights; null for other operations.
-static Value weightsOf(Operation *op) {
-  return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case([](nn::MatmulOp matmul) { return matmul.getRhs(); })
-      .Case([](nn::ConvOp conv) { return conv.getFilter(); })
-      .Case([](nn::ConvTransposeOp conv) { return conv.getFilter(); })
-      .Default([](Operation *) { return Value(); });
-}
 
 template <typename Op> static void describeConv(Op op, WeightUse &use) {
   auto filter = cast<RankedTensorType>(op.getFilter().getType());
@@ -84,83 +74,39 @@ static int64_t rowsOf(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Weights
-//===----------------------------------------------------------------------===//
-
-/// [k][n] to [n][k].
-template <typename T> static std::vector<T> transposed(const std::vector<T> &data, int64_t n, int64_t k) {
-  std::vector<T> result(data.size());
-  for (int64_t p = 0; p < k; ++p)
-    for (int64_t j = 0; j < n; ++j)
-      result[j * k + p] = data[p * n + j];
-  return result;
-}
-
-static ArrayRef<int32_t> zeroPointsOf(Operation *op) {
-  return llvm::TypeSwitch<Operation *, ArrayRef<int32_t>>(op)
-      .Case<nn::MatmulOp, nn::ConvOp, nn::ConvTransposeOp>([](auto product) { return product.getRhsZeroPoints(); })
-      .Default([](Operation *) { return ArrayRef<int32_t>(); });
-}
-
-static void detectFloats(std::span<const float> numbers, EncodedWeight &weight, std::vector<uint8_t> &mask) {
-  mask = encoding::nonzeroMask(numbers);
-  weight.found =
-      encoding::detectStructure(weight.use.shape, mask, encoding::detectValues(weight.use.shape, numbers));
-}
-
-static encoding::Detected detectCodes(Operation *op, const WeightShape &shape, const std::vector<int64_t> &codes,
-                                      bool isSigned, std::vector<uint8_t> &mask) {
-  ArrayRef<int32_t> zeroPoints = zeroPointsOf(op);
-  encoding::Values values;
-  values.kind = encoding::ValuesKind::Int;
-  values.bits = 8;
-  values.isSigned = isSigned;
-  values.hasZeroPoints = llvm::any_of(zeroPoints, [](int32_t z) { return z != 0; });
-  // Scales are part of the requantisation; as many as there are zero points, or one a row.
-  values.granularity = zeroPoints.size() > 1 ? encoding::Granularity::Channel : encoding::Granularity::Tensor;
-  mask.resize(codes.size());
-  std::vector<int8_t> narrow(isSigned ? codes.size() : 0);
-  for (size_t i = 0; i < codes.size(); ++i) {
-    int32_t zero = zeroPoints.empty() ? 0 : zeroPoints[zeroPoints.size() == 1 ? 0 : i / shape.k];
-    mask[i] = codes[i] != zero;
-    if (isSigned)
-      narrow[i] = static_cast<int8_t>(codes[i]);
-  }
-  if (isSigned && !values.hasZeroPoints)
-    values = encoding::detectValues(narrow, values);
-  return encoding::detectStructure(shape, mask, values);
-}
-
-/// Fills in what was found in a product's constant; false for element types that are no weights of ours.
-static bool detect(Operation *op, ElementsAttr constant, EncodedWeight &weight, std::vector<uint8_t> &mask) {
-  const WeightShape &shape = weight.use.shape;
-  auto matmul = dyn_cast<nn::MatmulOp>(op);
-  bool isTurned = matmul && !matmul.getTransposeRhs();
-  std::vector<char> storage;
-  ArrayRef<char> bytes = nn::constantBytes(constant, storage);
-  if (constant.getElementType().isF32() && !isTurned && reinterpret_cast<uintptr_t>(bytes.data()) % sizeof(float) == 0) {
-    // Large weights are looked at where they are.
-    detectFloats({reinterpret_cast<const float *>(bytes.data()), bytes.size() / sizeof(float)}, weight, mask);
-    return true;
-  }
-  if (auto numbers = nn::constantFloats(constant)) {
-    if (isTurned)
-      numbers = transposed(*numbers, shape.n, shape.k);
-    detectFloats(*numbers, weight, mask);
-    return true;
-  }
-  if (!constant.getElementType().isInteger(8))
-    return false;
-  auto codes = nn::constantInts(constant);
-  if (isTurned)
-    codes = transposed(*codes, shape.n, shape.k);
-  weight.found = detectCodes(op, shape, *codes, !nn::isUnsigned(constant.getElementType()), mask);
-  return true;
-}
-
-//===----------------------------------------------------------------------===//
 // What the model says
 //===----------------------------------------------------------------------===//
+
+/// The structure that an entry names. Tools that prune know less than a table of patterns: the table is then read from the weights, and
+/// `entries` says how many positions a pattern may have. `cols` (columns that are pruned together) says nothing that matters here.
+static std::string readEntry(DictionaryAttr entry, const encoding::Detected &found, encoding::Structure &structure) {
+  StringRef name = entry.getAs<StringAttr>("structure").getValue();
+  std::vector<encoding::Parameter> parameters = enc::readParameters(entry);
+  int64_t entries = 0;
+  llvm::erase_if(parameters, [&](const encoding::Parameter &p) {
+    if (name == "pattern" && p.name == "entries" && p.value.size() == 1)
+      entries = p.value[0];
+    return (name == "pattern" && p.name == "entries") || (name == "block" && p.name == "cols");
+  });
+  if (name == "unstructured") {
+    name = "block";
+    parameters = {{"rows", {1}}};
+  }
+  if (std::string error = encoding::makeStructure(name, parameters, structure); !error.empty())
+    return error;
+  if (structure.kind == encoding::StructureKind::C4n && !llvm::any_of(parameters, [](auto &p) { return p.name == "n"; }))
+    return "n is missing";
+  if (structure.kind == encoding::StructureKind::Pattern && structure.patterns.empty()) {
+    for (const encoding::Candidate &candidate : found.candidates)
+      if (candidate.structure.kind == structure.kind && structure.patterns.empty())
+        structure = candidate.structure;
+    for (int64_t pattern : structure.patterns)
+      if (entries && llvm::popcount(uint64_t(pattern)) > entries)
+        return "a kernel keeps " + std::to_string(llvm::popcount(uint64_t(pattern))) + " weights instead of " +
+               std::to_string(entries);
+  }
+  return "";
+}
 
 /// Replaces what was found by what the model says, which must be true.
 static LogicalResult applyDeclared(Operation *op, DictionaryAttr declared, EncodedWeight &weight,
@@ -172,8 +118,7 @@ static LogicalResult applyDeclared(Operation *op, DictionaryAttr declared, Encod
   if (!entry)
     return success();
   encoding::Encoding stated = weight.found.encoding;
-  std::string error = encoding::makeStructure(entry.getAs<StringAttr>("structure").getValue(), enc::readParameters(entry),
-                                              stated.structure);
+  std::string error = readEntry(entry, weight.found, stated.structure);
   if (error.empty())
     error = encoding::check(stated.structure, weight.use.shape);
   auto refuse = [&] {
@@ -227,23 +172,21 @@ FailureOr<std::vector<EncodedWeight>> encodeWeights(ModuleOp module) {
   auto main = module.lookupSymbol<func::FuncOp>("main");
   WalkResult result = main.walk([&](Operation *op) {
     std::optional<WeightUse> use = describeProduct(op);
-    ElementsAttr constant = use ? nn::getConstantValue(weightsOf(op)) : ElementsAttr();
-    if (!constant)
+    PlainWeight plain;
+    if (!use || !readPlainWeight(op, use->shape, plain))
       return WalkResult::advance();
     EncodedWeight weight;
     weight.op = op;
     weight.use = *use;
-    weight.givenBytes = constant.getNumElements() * nn::elementBytes(constant.getElementType());
+    weight.givenBytes = plain.bytes;
     weight.rows = rowsOf(op);
-    std::vector<uint8_t> mask;
-    if (!detect(op, constant, weight, mask))
-      return WalkResult::advance();
-    if (declared && failed(applyDeclared(op, declared, weight, mask)))
+    weight.found = encoding::detectStructure(use->shape, plain.mask, plain.values);
+    if (declared && failed(applyDeclared(op, declared, weight, plain.mask)))
       return WalkResult::interrupt();
     weight.use.encoding = weight.found.encoding;
     op->removeAttr(enc::weightAttrName);
     if (weight.found.encoding.structure.kind != encoding::StructureKind::Dense) {
-      weight.use.densities = groupDensities(weight.use.shape, mask);
+      weight.use.densities = groupDensities(weight.use.shape, plain.mask);
       annotate(weight);
     } else {
       weight.use.densities.fill(1);

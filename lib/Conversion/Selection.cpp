@@ -2,6 +2,7 @@
 #include "ajour/Conversion/Selection.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace ajour {
@@ -14,6 +15,8 @@ static constexpr int64_t groupSizes[] = {1, 2, 4, 8, 16};
 static constexpr double leastGain = 1.03;
 /// Rows from which on a kernel that runs over pixels fills its vectors.
 static constexpr int64_t leastPixels = 16;
+/// Layers of VGG-16 took 1.34 to 1.9 times what winogradShare counts.
+static constexpr double winogradOverhead = 1.3;
 /// Most rows of a matrix-vector kernel.
 static constexpr int64_t mostTokens = 4;
 
@@ -36,19 +39,97 @@ static std::string text(const char *format, double a, double b = 0) {
 }
 
 namespace {
-/// The time of a family is (fixed + slope * executed density) of the dense kernel's. Rules, where nothing has been measured: conservative.
-struct Rule {
+/// Rows of Costs.def. Level 0: a rule.
+struct Cost {
+  int level;
   KernelFamily family;
   int64_t group;
+  unsigned bits;
+  int64_t channels; ///< at least
   double fixed, slope;
 };
-constexpr Rule rules[] = {
-    {KernelFamily::GemvC4n, 4, 0.10, 1.15},    {KernelFamily::GemvC4n, 8, 0.06, 1.10},     {KernelFamily::GemvC4n, 16, 0.04, 1.05},
-    {KernelFamily::GemvColumns, 4, 0.20, 1.2}, {KernelFamily::GemvColumns, 8, 0.15, 1.15}, {KernelFamily::GemvColumns, 16, 0.1, 1.1},
-    {KernelFamily::Spmm, 1, 0.1, 2.6},         {KernelFamily::Spmm, 2, 0.1, 1.8},          {KernelFamily::Spmm, 4, 0.1, 1.4},
-    {KernelFamily::Spmm, 8, 0.1, 1.25},        {KernelFamily::Spconv, 1, 0.1, 1.6},
+struct DenseRate {
+  int level;
+  double f32, int8; ///< GMAC/s
+  double memory;    ///< GB/s
+};
+constexpr int AJOUR_LEVEL_any = 0;
+constexpr Cost costs[] = {
+#define COST(level, family, group, bits, channels, fixed, slope)                                                       \
+  {AJOUR_LEVEL_##level, KernelFamily::family, group, bits, channels, fixed, slope},
+#define DENSE(level, f32, int8, memory)
+#include "Costs.def"
+#undef DENSE
+};
+constexpr DenseRate denseRates[] = {
+#define DENSE(level, f32, int8, memory) {AJOUR_LEVEL_##level, f32, int8, memory},
+#undef COST
+#define COST(level, family, group, bits, channels, fixed, slope)
+#include "Costs.def"
+#undef COST
+#undef DENSE
 };
 } // namespace
+
+/// Whether a row of one level serves another: the same architecture and not above. Ids of x86-64 lie below those of AArch64.
+static bool serves(int row, ajour_cpu_level level) {
+  return row == AJOUR_LEVEL_any || (row <= level && (row < AJOUR_LEVEL_neon) == (level < AJOUR_LEVEL_neon));
+}
+
+/// Bits of a stored weight as kernels read it: a power of two from 4 to 32.
+static unsigned weightBits(const WeightUse &use) {
+  if (use.lhs != AJOUR_F32)
+    return 8;
+  const encoding::Values &values = use.encoding.values;
+  if (values.kind == ValuesKind::Float)
+    return values.type == AJOUR_F32 ? 32 : 16;
+  return values.kind == ValuesKind::Int && values.granularity == encoding::Granularity::Group ? (values.bits <= 4 ? 4 : 8)
+                                                                                               : 32;
+}
+
+/// The row of the highest level that serves one, and of the most channels there; null: there is none.
+static const Cost *findCost(const WeightUse &use, KernelFamily family, int64_t group, ajour_cpu_level level) {
+  const Cost *best = nullptr;
+  const unsigned bits = weightBits(use);
+  for (const Cost &cost : costs)
+    if (cost.family == family && cost.group == group && (cost.bits == 0 || cost.bits == bits) &&
+        cost.channels <= use.shape.channels() && serves(cost.level, level) &&
+        (!best || cost.level > best->level || (cost.level == best->level && cost.channels >= best->channels)))
+      best = &cost;
+  return best;
+}
+
+static const DenseRate &denseRate(ajour_cpu_level level) {
+  const DenseRate *best = &denseRates[0];
+  for (const DenseRate &rate : denseRates)
+    if (serves(rate.level, level))
+      best = &rate;
+  return *best;
+}
+
+/// The share of the direct form's time that Winograd's method may take at best for a dense 3x3 convolution (decision 8): products of all
+/// points of a tile, transforms, and weights that come from far away. 1 where it cannot be used. Sparse kernels compete with the better.
+static double winogradShare(const WeightUse &use, int64_t rows) {
+  if (use.shape.kh != 3 || use.shape.kw != 3 || use.stride != 1 || use.isDilated || use.isDepthwise ||
+      use.lhs != AJOUR_F32 || rows < 1)
+    return 1;
+  const double channels = double(use.shape.channels()), n = double(use.shape.n), side = std::sqrt(double(rows));
+  double best = 1;
+  for (const double t : {2.0, 4.0}) {
+    const double points = (t + 2) * (t + 2), tiles = std::ceil(side / t) * std::ceil(side / t);
+    const double direct = double(rows) * 9 * channels * n;
+    // Nothing is taken off for tiles that do not fill the kernel's rows: that would only favour the sparse kernel.
+    const double weights = points * channels * n * 4 > (2 << 20) ? 2 * points * channels * n * 4 : 0;
+    best = std::min(best, winogradOverhead * (points * tiles * (channels * n + 4 * channels + 5 * n) + weights) / direct);
+  }
+  return best;
+}
+
+/// Time of a family's kernel / time of the dense one. Results are written even where no product is left.
+static double relativeCost(const WeightUse &use, const Cost &cost, int64_t rows) {
+  constexpr double least = 0.02;
+  return std::max(cost.fixed + cost.slope * use.groupDensity(cost.group), least) / winogradShare(use, rows);
+}
 
 /// Why a family cannot compute a product; empty: it can.
 static std::string unsuitable(const WeightUse &use, KernelFamily family, int64_t group, int64_t rows) {
@@ -63,6 +144,8 @@ static std::string unsuitable(const WeightUse &use, KernelFamily family, int64_t
     return "no C4^n pattern that 4 or more rows share";
   if (isGemv)
     return "";
+  if (!use.isConv)
+    return "more than 4 rows of a matrix product";
   if (use.lhs != AJOUR_F32 || use.rhs != AJOUR_F32)
     return "sparse kernels over pixels are for f32";
   if (rows >= 0 && rows < leastPixels)
@@ -85,17 +168,20 @@ KernelChoice selectKernel(const WeightUse &use, int64_t rows, ajour_cpu_level le
     best.reason = text("%.0f %% zeros", 100 * (1 - use.density()));
     return best;
   }
-  for (const Rule &rule : rules) {
-    if (std::string reason = unsuitable(use, rule.family, rule.group, rows); !reason.empty()) {
+  for (const Cost &rule : costs) {
+    if (rule.level != AJOUR_LEVEL_any)
+      continue;
+    const Cost &cost = *findCost(use, rule.family, rule.group, level);
+    if (std::string reason = unsuitable(use, cost.family, cost.group, rows); !reason.empty()) {
       obstacle = reason;
       continue;
     }
-    const double gain = 1 / (rule.fixed + rule.slope * use.groupDensity(rule.group));
+    const double gain = 1 / relativeCost(use, cost, rows);
     closest = std::max(closest, gain);
     if (gain < leastGain || gain <= best.gain)
       continue;
-    best.family = rule.family;
-    best.group = rule.group;
+    best.family = cost.family;
+    best.group = cost.group;
     best.gain = gain;
   }
   if (best.family != KernelFamily::Dense)
@@ -109,15 +195,17 @@ KernelChoice selectKernel(const WeightUse &use, int64_t rows, ajour_cpu_level le
 
 std::optional<double> estimateCost(const WeightUse &use, KernelFamily family, int64_t group, int64_t rows,
                                    ajour_cpu_level level) {
-  // A dense kernel at 50 GMAC/s in f32 and four times that in 8 bits; the cost table replaces it where it has rows.
-  const double dense =
-      double(use.shape.elements()) * double(std::max<int64_t>(rows, 1)) / (use.lhs == AJOUR_F32 ? 50.0 : 200.0);
+  const DenseRate &rate = denseRate(level);
+  const double elements = double(use.shape.elements()), products = elements * double(std::max<int64_t>(rows, 1));
+  // A weight that is used once comes from memory.
+  const double dense = std::max(products / (use.lhs == AJOUR_F32 ? rate.f32 : rate.int8) * winogradShare(use, rows),
+                                elements * weightBits(use) / 8 / rate.memory);
   if (family == KernelFamily::Dense)
     return dense;
-  for (const Rule &rule : rules)
-    if (rule.family == family && rule.group == group && unsuitable(use, family, group, rows).empty())
-      return dense * (rule.fixed + rule.slope * use.groupDensity(group));
-  return std::nullopt;
+  const Cost *cost = findCost(use, family, group, level);
+  if (!cost || !unsuitable(use, family, group, rows).empty())
+    return std::nullopt;
+  return dense * relativeCost(use, *cost, rows);
 }
 
 } // namespace ajour

@@ -12,7 +12,7 @@
 
 namespace ajour::encoding {
 
-/// A structure holds if at least this share of what it keeps is not zero. Groups of C4^n and N:M are filled up by construction.
+/// A structure holds if at least this share of what it keeps is not zero. Groups of C4^n may keep less: their kernels gain so much.
 static constexpr double leastFull = 7.0 / 8, leastFullGroups = 1.0 / 2;
 /// Bytes of weights without structure count for more: a kernel gains least from them.
 static constexpr double unstructuredPenalty = 1.25;
@@ -36,8 +36,8 @@ struct Search {
   bool at(int64_t row, int64_t column) const { return nonzero[row * shape.k + column] != 0; }
   /// Adds one; without a reason it holds.
   void add(Structure structure, double executed, std::string reason = "") {
-    const bool isGroups = structure.kind == StructureKind::C4n || structure.kind == StructureKind::NM;
-    if (reason.empty() && density < executed * (isGroups ? leastFullGroups : leastFull))
+    const bool isC4n = structure.kind == StructureKind::C4n;
+    if (reason.empty() && density < executed * (isC4n ? leastFullGroups : leastFull))
       reason = "would keep " + percent(executed) + " where " + percent(density) + " are not zero";
     candidates.push_back({std::move(structure), executed, std::move(reason)});
   }
@@ -138,8 +138,8 @@ static void searchNM(Search &search) {
     Structure s;
     s.kind = StructureKind::NM;
     s.of = of;
-    s.keep = *std::max_element(most.begin(), most.end());
-    if (s.keep < of)
+    s.kept = *std::max_element(most.begin(), most.end());
+    if (s.kept < of)
       search.add(s, keptShare(s, search.shape));
   }
 }
@@ -320,6 +320,21 @@ static void choose(Search &search, const Values &values, Detected &result) {
   std::rotate(search.candidates.begin(), search.candidates.begin() + best, search.candidates.begin() + best + 1);
 }
 
+static void countEmpty(std::span<const uint8_t> nonzero, Detected &result) {
+  const WeightShape &shape = result.shape;
+  std::vector<uint8_t> columns(shape.k);
+  for (int64_t row = 0; row < shape.n; ++row) {
+    uint8_t any = 0;
+    for (int64_t column = 0; column < shape.k; ++column) {
+      const uint8_t isSet = nonzero[row * shape.k + column];
+      any |= isSet;
+      columns[column] |= isSet;
+    }
+    result.zeroRows += any == 0;
+  }
+  result.zeroColumns = std::count(columns.begin(), columns.end(), 0);
+}
+
 Detected detectStructure(const WeightShape &shape, std::span<const uint8_t> nonzero, const Values &values) {
   Detected result;
   result.shape = shape;
@@ -327,6 +342,7 @@ Detected detectStructure(const WeightShape &shape, std::span<const uint8_t> nonz
   result.nonzero = std::count(nonzero.begin(), nonzero.end(), 1);
   Search search = {shape, nonzero, result.density(), {}};
   if (result.zeros() >= leastZeros) {
+    countEmpty(nonzero, result);
     if (shape.window() > 1 && shape.window() <= 32) {
       const std::vector<uint32_t> kernels = kernelMasks(search);
       searchPattern(search, kernels);

@@ -60,7 +60,7 @@ static std::string forEachGroup(const Structure &s, const WeightShape &shape, Fn
   for (int64_t row = 0; row < shape.n; row += share)
     for (int64_t column = 0; column < shape.k; column += of) {
       const int64_t width = std::min(of, shape.k - column);
-      const int64_t keep = isC4n ? 4 - s.pruned[s.columnBlock ? column / s.columnBlock : 0] : s.keep;
+      const int64_t keep = isC4n ? 4 - s.pruned[s.columnBlock ? column / s.columnBlock : 0] : s.kept;
       if (std::string error = each(row, std::min(row + share, shape.n), column, width, std::min(keep, width));
           !error.empty())
         return error;
@@ -150,8 +150,8 @@ static std::string describeC4n(const Structure &s, const WeightShape &) {
 static std::string checkNM(const Structure &s, const WeightShape &) {
   if (s.of < 2 || s.of > maxGroup)
     return "of is " + number(s.of) + "; groups have 2 to 32 weights";
-  if (s.keep < 0 || s.keep > s.of)
-    return "keep is " + number(s.keep) + " of " + number(s.of);
+  if (s.kept < 0 || s.kept > s.of)
+    return "kept is " + number(s.kept) + " of " + number(s.of);
   return "";
 }
 
@@ -171,7 +171,7 @@ static std::string readAll(const Structure &s, const WeightShape &shape, BitRead
 
 static constexpr FieldRow c4nFields[] = {
     {"n", nullptr, &Structure::pruned}, {"column_block", &Structure::columnBlock}, {"share", &Structure::share}};
-static constexpr FieldRow nmFields[] = {{"keep", &Structure::keep}, {"of", &Structure::of}};
+static constexpr FieldRow nmFields[] = {{"kept", &Structure::kept}, {"of", &Structure::of}};
 
 const StructureRow denseRow = {
     StructureKind::Dense,
@@ -186,6 +186,6 @@ const StructureRow c4nRow = {StructureKind::C4n, "c4n",      c4nFields,  checkC4
                              writeGroups,        readGroups, groupsSize, describeC4n};
 const StructureRow nmRow = {
     StructureKind::NM, "nm", nmFields, checkNM, writeGroups, readGroups, groupsSize,
-    [](const Structure &s, const WeightShape &) { return number(s.keep) + ":" + number(s.of); }};
+    [](const Structure &s, const WeightShape &) { return number(s.kept) + ":" + number(s.of); }};
 
 } // namespace ajour::encoding

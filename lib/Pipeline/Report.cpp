@@ -36,14 +36,17 @@ std::string cellText(const ReportValue &value) {
   return text;
 }
 
-/// Names of many nodes leave no room for the rest: of a long cell the end is shown, all of it in the last column and in JSON.
-std::string shortened(std::string text, bool isLast) {
+/// Names of many nodes leave no room for the rest: of a long one the end is shown, all of it in the last column and in JSON.
+std::string shortened(std::string text, bool isNode) {
   constexpr size_t most = 44;
-  return isLast || text.size() <= most ? text : "..." + text.substr(text.size() - most + 3);
+  return !isNode || text.size() <= most ? text : "..." + text.substr(text.size() - most + 3);
 }
 
 void writeTable(llvm::raw_ostream &os, const ReportTable &table) {
-  auto cellOf = [&](const std::vector<ReportValue> &row, size_t c) { return shortened(cellText(row[c]), c + 1 == row.size()); };
+  auto cellOf = [&](const std::vector<ReportValue> &row, size_t c) {
+    bool isNode = llvm::StringRef(table.columns[c]).starts_with("node") && c + 1 < row.size();
+    return shortened(cellText(row[c]), isNode);
+  };
   std::vector<size_t> widths;
   std::vector<bool> isText(table.columns.size(), false);
   for (auto [c, column] : llvm::enumerate(table.columns)) {
@@ -79,7 +82,8 @@ llvm::json::Value jsonOf(const ReportValue &value) {
 std::string reportText(const CompileReport &report) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << "model " << report.model << "\n";
+  if (!report.model.empty())
+    os << "model " << report.model << "\n";
   for (const ReportSection &section : report.sections) {
     os << "\n[" << section.name << "]\n";
     for (const auto &[name, value] : section.values)

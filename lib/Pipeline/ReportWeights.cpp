@@ -16,8 +16,8 @@ namespace ajour {
 
 /// Columns of the table `layers` that are filled in later.
 static const char *const layerColumns[] = {"node",   "shape", "rows",   "zeros_percent", "structure", "values",
-                                           "kernel", "gain",  "bytes",  "stored_bytes",  "why"};
-static constexpr size_t kernelColumn = 6;
+                                           "kernel", "gain",  "bytes",  "encoded_bytes",  "why"};
+static constexpr size_t kernelColumn = 6, gainColumn = 7;
 
 static std::string shapeText(const encoding::WeightShape &shape) {
   std::string text;
@@ -34,6 +34,10 @@ static double percent(double share) { return std::round(share * 1000) / 10; }
 /// Why the layer has the kernel that it has.
 static std::string reasonOf(const EncodedWeight &weight, const KernelChoice &choice) {
   std::string text = choice.reason;
+  if (weight.found.zeroRows > 0)
+    text += "; " + std::to_string(weight.found.zeroRows) + " outputs have no weights";
+  if (weight.found.zeroColumns > 0)
+    text += "; " + std::to_string(weight.found.zeroColumns) + " inputs are not read";
   if (weight.isDeclared)
     text += "; as the model declares";
   return text;
@@ -83,7 +87,7 @@ void reportWeights(ArrayRef<EncodedWeight> weights, ajour_cpu_level level, Compi
   section.values.push_back({"layers", int64_t(weights.size())});
   section.values.push_back({"zeros_percent", percent(elements ? 1 - double(nonzero) / double(elements) : 0)});
   section.values.push_back({"bytes", given});
-  section.values.push_back({"stored_bytes", stored});
+  section.values.push_back({"encoded_bytes", stored});
   section.values.push_back({"expected_gain", expected > 0 ? std::round(dense / expected * 100) / 100 : 1.0});
   section.tables.push_back(std::move(layers));
   section.tables.push_back(std::move(others));
@@ -108,8 +112,16 @@ void reportWeightKernels(ModuleOp module, function_ref<const LoweredDispatch *(S
   }
   for (std::vector<ReportValue> &row : section.tables[0].rows) {
     StringRef node = std::get<std::string>(row[0]);
-    if (auto found = kernels.find(node.split(',').first.str()); found != kernels.end())
-      row[kernelColumn] = found->second;
+    auto found = kernels.find(node.split(',').first.str());
+    if (found == kernels.end())
+      continue;
+    StringRef expected = std::get<std::string>(row[kernelColumn]);
+    // "gemv_c4n" is served by kernels that begin with "gemv".
+    if (expected != StringRef(name(KernelFamily::Dense)) && !StringRef(found->second).starts_with(expected.split('_').first)) {
+      row[gainColumn] = 1.0;
+      std::get<std::string>(row.back()) += "; there is no code for " + expected.str() + " here yet";
+    }
+    row[kernelColumn] = found->second;
   }
 }
 

@@ -105,7 +105,7 @@ TEST(Codec, ElementsOutsideAStructureAreRefusedWithTheirPlace) {
   for (int64_t i : {12, 13, 14})
     weight.numbers[i] = 1; // Row 1, columns 4 to 6.
   Encoding encoding;
-  ASSERT_EQ(makeStructure("nm", std::vector<Parameter>{{"keep", {2}}, {"of", {4}}}, encoding.structure), "");
+  ASSERT_EQ(makeStructure("nm", std::vector<Parameter>{{"kept", {2}}, {"of", {4}}}, encoding.structure), "");
   std::vector<uint8_t> bytes;
   EXPECT_EQ(encode(weight, encoding, bytes), "more than 2 of 4 weights are not zero at row 1, column 4");
   weight.shape = {1, 18, 3, 3};
@@ -181,8 +181,8 @@ TEST(Codec, ParametersOutOfRangeAreNamed) {
       {"c4n", {{"n", {5}}}, {8, 8}, "n is 5; of 4 weights 0 to 4 can be pruned"},
       {"c4n", {{"n", {1}}, {"column_block", {4}}}, {8, 8}, "n has 1 numbers for 2 column blocks"},
       {"c4n", {{"n", {1}}, {"column_block", {6}}}, {8, 8}, "column_block is 6; it must be a multiple of 4"},
-      {"nm", {{"keep", {3}}, {"of", {2}}}, {8, 8}, "keep is 3 of 2"},
-      {"nm", {{"keep", {3}}, {"of", {33}}}, {8, 8}, "of is 33; groups have 2 to 32 weights"},
+      {"nm", {{"kept", {3}}, {"of", {2}}}, {8, 8}, "kept is 3 of 2"},
+      {"nm", {{"kept", {3}}, {"of", {33}}}, {8, 8}, "of is 33; groups have 2 to 32 weights"},
       {"block", {{"rows", {-1}}}, {8, 8}, "rows is -1; a group has at least one"},
       {"nested", {{"rows", {1}}, {"levels", {500}}}, {8, 8}, "levels must be 1 to 16 numbers, the last 1000"},
       {"nested", {{"rows", {1}}, {"levels", {500, 400, 1000}}}, {8, 8}, "levels must ascend from 0 to 1000"},

@@ -44,7 +44,7 @@ TEST(Detect, MadeStructuresAreFound) {
       {make("c4n", {{"n", {3}}, {"share", {1}}}), matrix},  {make("c4n", {{"n", {2}}, {"share", {4}}}), matrix},
       {make("c4n", {{"n", {2}}, {"share", {8}}}), matrix},  {make("c4n", {{"n", {1}}, {"share", {16}}}), matrix},
       {make("c4n", {{"n", {1, 3, 2, 0}}, {"column_block", {64}}}), matrix},
-      {make("nm", {{"keep", {2}}, {"of", {8}}}), matrix},   {make("nm", {{"keep", {4}}, {"of", {16}}}), matrix},
+      {make("nm", {{"kept", {2}}, {"of", {8}}}), matrix},   {make("nm", {{"kept", {4}}, {"of", {16}}}), matrix},
       {make("block", {{"rows", {4}}}), matrix},             {make("block", {{"rows", {8}}}), matrix},
       {make("block", {{"rows", {16}}}), matrix},            {make("block", {{"rows", {1}}}), matrix},
       {make("block", {{"rows", {0}}}), matrix},             {make("block", {{"rows", {4}}}), filter},

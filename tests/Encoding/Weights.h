@@ -44,7 +44,7 @@ inline std::vector<uint8_t> randomMask(std::mt19937 &rng, const Structure &s, co
     chooseGroups(4, s.share, [&](int64_t c) { return 4 - s.pruned[s.columnBlock ? c / s.columnBlock : 0]; });
     break;
   case StructureKind::NM:
-    chooseGroups(s.of, 1, [&](int64_t) { return s.keep; });
+    chooseGroups(s.of, 1, [&](int64_t) { return s.kept; });
     break;
   case StructureKind::Pattern:
     for (int64_t f = 0; f < shape.n; ++f)
@@ -138,7 +138,7 @@ inline std::vector<Structure> structuresFor(std::mt19937 &rng, const WeightShape
     mixed.pruned.push_back(pick(rng, 0, 4));
   for (auto [keep, of] : {std::pair(1, 2), {2, 4}, {2, 8}, {16, 32}, {0, 5}, {7, 7}}) {
     Structure &s = make(StructureKind::NM);
-    s.keep = keep;
+    s.kept = keep;
     s.of = of;
   }
   for (int64_t rows : {0, 1, 4, 8, 16})

@@ -1,5 +1,11 @@
 //===- ReportTest.cpp - reports as text and as JSON ------------------------------------------===//
 #include "ajour/Pipeline/Report.h"
+#include "ajour/Dialect/NN/NN.h"
+#include "ajour/Support/NodeLocation.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/STLExtras.h"
 
 #include <gtest/gtest.h>
 
@@ -50,6 +56,45 @@ TEST(Report, JsonHasTablesAsObjects) {
   }
 }
 )");
+}
+
+TEST(Report, LongNamesOfNodesShowTheirEnd) {
+  CompileReport report;
+  const std::string name(60, 'x');
+  report.section("s").tables.push_back({"t", {"node", "why"}, {{name + "end", name + "end"}}});
+  EXPECT_EQ(reportText(report), "\n[s]\nt (1)\n  node" + std::string(41, ' ') + "why\n  ..." + std::string(38, 'x') + "end " +
+                                    name + "end\n");
+  EXPECT_NE(reportJson(report).find("\"" + name + "end\""), std::string::npos);
+}
+
+TEST(Report, WeightsSayWhatWasFoundAndWhy) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  context.loadDialect<nn::NNDialect, mlir::func::FuncDialect>();
+  auto module = mlir::parseSourceString<mlir::ModuleOp>(R"(
+    func.func @main(%x: tensor<1x8xf32>) -> tensor<1x2xf32> {
+      %w = nn.constant {value = dense<[[1.1, 0.0, 2.7, 0.0, 0.0, 3.3, 0.0, 0.4], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]]> : tensor<2x8xf32>} : tensor<2x8xf32>
+      %y = nn.matmul %x, %w {transpose_rhs} : (tensor<1x8xf32>, tensor<2x8xf32>) -> tensor<1x2xf32>
+      return %y : tensor<1x2xf32>
+    }
+  )", &context);
+  ASSERT_TRUE(module);
+  module->walk([&](nn::MatmulOp op) { op->setLoc(makeNodeLocation(&context, {"net.onnx", "fc", "Gemm", 0})); });
+  auto weights = encodeWeights(*module);
+  ASSERT_TRUE(mlir::succeeded(weights));
+  CompileReport report;
+  reportWeights(*weights, AJOUR_LEVEL_avx2, report);
+  const ReportTable &layers = report.section("weights").tables[0];
+  ASSERT_EQ(layers.rows.size(), 1u);
+  auto cell = [&](const std::string &column) {
+    return layers.rows[0][llvm::find(layers.columns, column) - layers.columns.begin()];
+  };
+  EXPECT_EQ(std::get<std::string>(cell("node")), "fc");
+  EXPECT_EQ(std::get<std::string>(cell("shape")), "2x8");
+  EXPECT_EQ(std::get<double>(cell("zeros_percent")), 75);
+  EXPECT_EQ(std::get<int64_t>(cell("rows")), 1);
+  EXPECT_EQ(std::get<int64_t>(cell("bytes")), 64);
+  EXPECT_NE(std::get<std::string>(cell("why")).find("1 outputs have no weights; 4 inputs are not read"), std::string::npos)
+      << std::get<std::string>(cell("why"));
 }
 
 } // namespace

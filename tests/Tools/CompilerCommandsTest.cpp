@@ -239,6 +239,7 @@ TEST_F(CompilerCommands, CommandLinesThatAreWrong) {
            {"compile", model, "-o", artifact, "--cpu", "sse"},
            {"compile", model, "-o", artifact, "-O", "4"},
            {"inspect", model, "--memory"},
+           {"inspect", artifact, "--sparsity"},
            {"inspect", artifact, "--dim", "N=1"}}) {
     Outcome outcome = call(arguments);
     EXPECT_EQ(outcome.code, 2) << arguments.back();
@@ -283,6 +284,14 @@ TEST_F(CompilerCommands, InspectPrintsWhatAModelHas) {
     EXPECT_NE(outcome.out.find(line), std::string::npos) << line << outcome.out;
   outcome = call({"inspect", model, "--dim", "N=2..64"});
   EXPECT_NE(outcome.out.find("input x f32 N(2..64)x4\n"), std::string::npos) << outcome.out;
+}
+
+TEST_F(CompilerCommands, InspectTellsHowWeightsAreMade) {
+  Outcome outcome = call({"inspect", model, "--sparsity", "--dim", "N=3"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char *line : {"\nmacs 96\n", "\n[weights]\nlayers 1\n", "\nlayers (1)\n", "\nother_structures (", "\n  fc,Add_1 8x4 "})
+    EXPECT_NE(outcome.out.find(line), std::string::npos) << line << outcome.out;
+  EXPECT_EQ(call({"inspect", model}).out.find("[weights]"), std::string::npos);
 }
 
 TEST_F(CompilerCommands, InspectTellsQuantisation) {

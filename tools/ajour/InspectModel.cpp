@@ -2,9 +2,11 @@
 #include "Commands.h"
 #include "ToolSupport/Files.h"
 #include "ajour/Conversion/Dispatch.h"
+#include "ajour/Conversion/Encode.h"
 #include "ajour/Dialect/NN/NN.h"
 #include "ajour/Dialect/NN/Shapes.h"
 #include "ajour/Dialect/NN/State.h"
+#include "ajour/Pipeline/Report.h"
 #include "ajour/Support/Diagnostics.h"
 #include "ajour/Support/NodeLocation.h"
 
@@ -175,6 +177,16 @@ void ModelPrinter::printOps() {
   });
 }
 
+/// What was found in the weights, as `compile --report` says it, for the best level that would be compiled for.
+void printSparsity(mlir::ModuleOp module, const CompileOptions &options, DiagnosticCollector &diagnostics) {
+  auto weights = mlir::succeeded(simplify(module)) ? encodeWeights(module) : mlir::FailureOr<std::vector<EncodedWeight>>();
+  if (mlir::failed(weights))
+    throw DiagnosedError(diagnostics.text());
+  CompileReport report;
+  reportWeights(*weights, chosenLevels(options).back(), report);
+  std::cout << reportText(report);
+}
+
 void inspectModel(const InspectCommand &arguments, const std::string &model) {
   if (arguments.command->count("--memory"))
     throw CLI::ValidationError("--memory", "is for artifacts; compile " + model + " first");
@@ -190,6 +202,8 @@ void inspectModel(const InspectCommand &arguments, const std::string &model) {
   if (!module)
     throw DiagnosedError(diagnostics.text());
   ModelPrinter(*module, std::cout).print(arguments.command->count("--ops") > 0);
+  if (arguments.command->count("--sparsity"))
+    printSparsity(*module, options, diagnostics);
 }
 
 } // namespace
@@ -199,10 +213,11 @@ void addInspectHooks(CommandHooks &hooks) {
   hooks.addInspectOptions = [arguments](CLI::App &inspect) {
     arguments->command = &inspect;
     addImportSettings(inspect, *arguments);
+    inspect.add_flag("--sparsity")->description("How weights are made: zeros, structure, values, the kernel that serves them and why");
     inspect.parse_complete_callback([arguments, &inspect] {
       if (isModelFile(inspect.get_option("file")->as<std::string>()))
         return;
-      for (const char *option : {"--dim", "--bind", "--allow-newer-opset"})
+      for (const char *option : {"--dim", "--bind", "--allow-newer-opset", "--sparsity"})
         if (inspect.count(option))
           throw CLI::ValidationError(option, "is for models, which end in .onnx, .tflite, .gguf or .safetensors");
     });

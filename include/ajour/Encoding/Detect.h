@@ -19,6 +19,7 @@ struct Detected {
   WeightShape shape;
   Encoding encoding;
   int64_t nonzero = 0;
+  int64_t zeroRows = 0, zeroColumns = 0; ///< outputs and inputs that are not used at all
   /// Share of the dense products that the structure found computes.
   double executed = 1;
   StoredSize stored;
@@ -32,7 +33,7 @@ struct Detected {
 
 /// The structure of a weight with a mask (1: not zero), the one that takes the fewest bytes with these values (unstructured: only
 /// if a fifth fewer). A structure is found if at least 7 of 8 elements that it keeps are not zero, since quantisation rounds some kept ones
-/// to zero, and half of them with C4^n and N:M. `nested` is never found: it is a matter of what a weight means.
+/// to zero, and half of them with C4^n. `nested` is never found: it is a matter of what a weight means.
 Detected detectStructure(const WeightShape &shape, std::span<const uint8_t> nonzero, const Values &values);
 
 /// The values of plain numbers: integers of few bits times a scale, a codebook of at most 256 entries (or 16 a row), f16 or bf16, else f32.

@@ -47,8 +47,8 @@ struct Structure {
   /// C4n: consecutive rows that have one pattern (1, 4, 8 or 16).
   int64_t share = 1;
 
-  /// NM: `keep` of each `of` (2 to 32).
-  int64_t keep = 0, of = 0;
+  /// NM: `kept` of each `of` (2 to 32).
+  int64_t kept = 0, of = 0;
 
   /// Pattern: the kept window positions of each pattern, bit ky * kw + kx. At most 64 patterns, windows of at most 32 positions.
   std::vector<int64_t> patterns;

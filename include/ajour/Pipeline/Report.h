@@ -42,7 +42,7 @@ struct CompileReport {
   ReportSection &section(const std::string &name);
 };
 
-/// For people: a heading for each section, `name value` lines, and aligned tables.
+/// For people: the model's name if there is one, a heading for each section, `name value` lines, and aligned tables.
 std::string reportText(const CompileReport &report);
 /// For programs: {"model": ..., SECTION: {NAME: value, TABLE: [{COLUMN: value}]}}.
 std::string reportJson(const CompileReport &report);

@@ -106,7 +106,7 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
                                    : sparse                       ? sparse->kernel
                                    : recurrent.recurrentPack >= 0 ? recurrent.kernel
                                                                   : nullptr;
-  lowered.kernel = kernel ? kernel->symbol : "";
+  lowered.kernel = gemm && gemm->winograd ? gemm->winograd->input->symbol : kernel ? kernel->symbol : "";
   lowered.kernelLevel = kernel ? kernel->level : 0;
   llvm::SmallDenseSet<unsigned> packedArguments;
   for (const PackSpec &pack : lowered.packs) {

@@ -1,6 +1,8 @@
 //===- Importer.cpp - ONNX graphs as nn -----------------------------------------===//
 #include "Importer.h"
+#include "Encodings.h"
 
+#include "ajour/Dialect/Enc/Enc.h"
 #include "ajour/Dialect/NN/Weights.h"
 #include "ajour/Reference/Interpreter.h"
 #include "ajour/Support/NodeLocation.h"
@@ -434,8 +436,7 @@ void Importer::dispatch(Node &n, const OpRow *row) {
 
 void Importer::importNode(Scope &scope, const ::onnx::NodeProto &proto, int64_t index) {
   std::string domain = domainOf(proto.domain());
-  std::string name = proto.name().empty() ? proto.op_type() + "_" + std::to_string(index) : proto.name();
-  Location loc = makeNodeLocation(context, {model.path, name, proto.op_type(), index});
+  Location loc = makeNodeLocation(context, {model.path, nodeName(proto, index), proto.op_type(), index});
   auto opset = scope.opsets.find(domain);
   Node n(*this, scope, proto, loc, opset == scope.opsets.end() ? 0 : opset->second);
 
@@ -605,6 +606,11 @@ void Importer::finish(Scope &scope) {
     symbolAttrs.push_back(nn::SymbolAttr::get(context, builder.getStringAttr(symbol.name), symbol.min, symbol.max));
   (*module)->setAttr("nn.symbols", builder.getArrayAttr(symbolAttrs));
   (*module)->setAttr("nn.source", builder.getStringAttr(model.path));
+  std::string problem;
+  if (DictionaryAttr declared = readDeclaredEncodings(model.proto, context, problem))
+    (*module)->setAttr(enc::declaredAttrName, declared);
+  if (!problem.empty())
+    error(problem);
 }
 
 OwningOpRef<ModuleOp> Importer::run() {
