@@ -61,6 +61,10 @@ constexpr llvm::StringLiteral channelMajorAttr = "nn.channel_major";
 /// pass: folding would take the transposes for what they are.
 std::unique_ptr<mlir::Pass> createChannelMajorPass(std::function<bool(nn::ConvOp)> wanted);
 
+/// `nn-dead-channels`: channels that no weight of the product behind them reads are not computed, back to the product that makes them;
+/// what pruned networks are full of. Exact, except that infinities and NaN in such a channel no longer reach a sum as NaN.
+std::unique_ptr<mlir::Pass> createDeadChannelsPass();
+
 /// `nn-matmul-shape`: batch dimensions that only the left operand has become rows. Exact.
 std::unique_ptr<mlir::Pass> createMatmulShapePass();
 

@@ -30,6 +30,7 @@ const std::vector<Stage> &stages() {
       {"nn-matmul-shape", [] { return createMatmulShapePass(); }},
       {"nn-layout-2", [] { return createLayoutPass(); }},
       {"nn-fold-last", [] { return createFoldPass({/*foldDequantize=*/true, /*foldIntoProducts=*/true}); }},
+      {"nn-dead-channels", [] { return createDeadChannelsPass(); }},
   };
   return all;
 }
