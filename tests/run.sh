@@ -67,7 +67,7 @@ run_ctest() {
 # The programs among the sanitized build's targets: what reads bytes that nobody has checked.
 sanitized_programs() {
   ninja -C build/sanitize -t targets all 2>/dev/null |
-    sed -n -E 's#^(bin/fuzz/Fuzz[A-Za-z0-9]+|bin/tests/(EncodingTest|RuntimeTests|SimplifyTests|ToolSupportTest|[A-Za-z0-9]*Import[A-Za-z0-9]*|TFLiteTests)): .*#\1#p' | sort -u
+    sed -n -E 's#^(bin/fuzz/Fuzz[A-Za-z0-9]+|bin/tests/(EncodingTest|LanguageTest|RuntimeTests|SimplifyTests|ToolSupportTest|[A-Za-z0-9]*Import[A-Za-z0-9]*|TFLiteTests)): .*#\1#p' | sort -u
 }
 
 build_sanitized() {

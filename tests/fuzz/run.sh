@@ -40,6 +40,11 @@ make_seeds() {
     FuzzTFLite)
       find "$models" -name '*.tflite' -size -64k 2>/dev/null | sort | while read -r file; do cp "$file" "$2"; done
       ;;
+    FuzzLanguage)
+      for file in "$models"/stories260k/*q4_0.gguf; do [ -f "$file" ] && { printf '\0'; head -c 16000 "$file"; } >"$2/gguf"; done
+      printf '\1\076\0\0\0\0\0\0\0{"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}    ' >"$2/safetensors"
+      printf '\2{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}, "normalizer": {"type": "NFC"}}' >"$2/json"
+      ;;
     FuzzInputs) printf '\0\223NUMPY\1\0' >"$2/npy" && printf '\1RIFF' >"$2/wav" && printf '\2BM' >"$2/bmp" ;;
   esac
   [ -n "$(ls -A "$2")" ] || echo "$1: no seeds, starting from nothing"
