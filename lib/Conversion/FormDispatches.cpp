@@ -30,11 +30,41 @@ bool isConstant(Operation *op) { return isa_and_nonnull<nn::ConstantOp>(op); }
 bool isPointwise(Operation *op) { return Emitter::isPointwise(op) && !isConstant(op); }
 bool isMovement(Operation *op) { return Emitter::isMovement(op); }
 /// Changes only how an index is written; worth computing again for each reader.
-bool isView(Operation *op) { return isa<nn::TransposeOp, nn::ReshapeOp, nn::BroadcastOp, nn::SliceOp>(op); }
+bool isTableGather(Operation *op);
+bool isView(Operation *op) {
+  return isa<nn::TransposeOp, nn::ReshapeOp, nn::BroadcastOp, nn::SliceOp>(op) || isTableGather(op);
+}
 bool isRoot(Operation *op) { return !Emitter::isPointwise(op) && !isa<func::ReturnOp>(op); }
 
+/// Most indices of a gather that are written into the code.
+constexpr int64_t maxTable = 4096;
+/// Takes rows in an order that is known now.
+bool isTableGather(Operation *op) {
+  auto gather = dyn_cast<nn::GatherOp>(op);
+  if (!gather || gather.getBatchDims() != 0)
+    return false;
+  auto indices = cast<RankedTensorType>(gather.getIndices().getType());
+  return isConstant(gather.getIndices().getDefiningOp()) && indices.getRank() == 1 && indices.getNumElements() <= maxTable;
+}
+
 /// Gives every element of its operand another place, and none twice.
-bool isReorder(Operation *op) { return isa<nn::TransposeOp, nn::ReshapeOp>(op); }
+bool isReorder(Operation *op) {
+  return isa<nn::TransposeOp, nn::ReshapeOp>(op) ||
+         (isTableGather(op) && loops::Emitter::isPermutation(cast<nn::GatherOp>(op)));
+}
+
+/// Joins rows, not parts of them: which operand is read is known outside the innermost loop.
+bool joinsRows(Operation *op) {
+  auto concat = dyn_cast<nn::ConcatOp>(op);
+  return concat && concat.getAxis() + 1 < nn::getDims(concat.getResult()).size();
+}
+
+/// A nearest resize that leaves the last dimension alone.
+bool repeatsRows(Operation *op) {
+  auto resize = dyn_cast<nn::ResizeOp>(op);
+  return resize && resize.getMode() == nn::ResizeMode::nearest &&
+         nn::getDims(resize.getInput()).back() == nn::getDims(resize.getResult()).back();
+}
 
 /// Whether an operand of a product is read once for each row of its results or by rows, so that a view of the stored
 /// value serves as well as the value.
@@ -244,9 +274,13 @@ bool Former::acceptsOperand(const Group &group, OpOperand &use, Operation *produ
     return use.getOwner() != group.root || !isa<nn::PadOp, nn::ConcatOp>(producer) || !isExpensive(producer);
   if (group.root->hasAttr(channelMajorAttr))
     return use.getOwner() == group.root && readsThroughViews(use) && isa<nn::TransposeOp>(producer);
-  if (!isView(producer) || (use.getOwner() == group.root && !readsThroughViews(use)))
+  if (use.getOwner() == group.root && !readsThroughViews(use))
     return false;
-  return gathersRows(group.root) || !needsDivision(producer);
+  if (gathersRows(group.root))
+    return use.getOwner() != group.root || use.getOperandNumber() == 0
+               ? isView(producer) || isa<nn::ConcatOp>(producer) || repeatsRows(producer)
+               : false;
+  return isView(producer) && !needsDivision(producer);
 }
 
 /// Whether the owner of `use`, a member of a group, can compute `producer` where it reads it.
@@ -255,7 +289,7 @@ bool Former::acceptsProducer(const Group &group, OpOperand &use, Operation *prod
   if (user == group.root || group.operands.contains(user))
     if (!acceptsOperand(group, use, producer))
       return false;
-  if (user == group.root)
+  if (user == group.root || group.operands.contains(user))
     return true;
   if (isExpensive(producer) || isa<nn::PadOp>(producer)) {
     // Not where each value is read many times.
@@ -265,7 +299,7 @@ bool Former::acceptsProducer(const Group &group, OpOperand &use, Operation *prod
       return false;
   }
   if (isa<nn::ConcatOp>(producer))
-    return false;
+    return joinsRows(producer) && !isa<nn::ConcatOp>(user);
   // Resampling reads several neighbours; gathers and concatenations read their operand once.
   if (isa<nn::ResizeOp, nn::GridSampleOp>(user))
     return isView(producer);
@@ -345,7 +379,8 @@ void Former::outline(Group &group) {
       if (producer && group.members.contains(producer))
         continue;
       auto type = cast<RankedTensorType>(operand.getType());
-      if (producer && isConstant(producer) && type.getNumElements() == 1 && isPointwise(op)) {
+      bool isTable = isTableGather(op) && operand == op->getOperand(1);
+      if (producer && isConstant(producer) && (type.getNumElements() == 1 || isTable) && isPointwise(op)) {
         if (!llvm::is_contained(cloned, producer))
           cloned.push_back(producer);
         continue;

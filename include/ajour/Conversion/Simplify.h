@@ -24,7 +24,8 @@ struct FoldOptions {
   /// Also fold dequantisations of constants that no product can read as they are stored; off while they still tell how a
   /// weight is quantised.
   bool foldDequantize = false;
-  /// Also let a matrix product read a transposed operand; off while layouts are still to be chosen.
+  /// Also let a matrix product read a transposed operand, and products take what moves channels in front of them into
+  /// their weights (which changes the order of sums); off while layouts are still to be chosen.
   bool foldIntoProducts = false;
 };
 

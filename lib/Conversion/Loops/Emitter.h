@@ -136,6 +136,12 @@ public:
   /// Whether it only moves elements.
   static bool isMovement(mlir::Operation *op);
 
+  /// The index that a gather with constant indices reads for `at`; with `inverse`, which its indices must be a
+  /// permutation for, the one that reads `at`.
+  mlir::Value gatherIndex(nn::GatherOp op, mlir::Value at, bool inverse);
+  /// Whether a gather with constant indices takes every row once.
+  static bool isPermutation(nn::GatherOp op);
+
   /// An index operand brought into [0, size): negative ones count from the end, then clamped.
   mlir::Value wrapIndex(mlir::Value scalar, mlir::Type elementType, mlir::Value size);
 

@@ -148,8 +148,14 @@ void Factors::follow(Value value, const Space &space) {
         below[i] = {make(in[i])};
     return follow(op->getOperand(0), below);
   }
+  if (auto gather = dyn_cast<nn::GatherOp>(op); gather && nn::getConstantValue(gather.getIndices()) &&
+                                                nn::getDims(gather.getIndices()).size() == 1) {
+    Space in = space;
+    in[gather.getAxis()] = {make(nn::getDims(gather.getData())[gather.getAxis()])};
+    return follow(gather.getData(), in);
+  }
   if (Emitter::isMovement(op) && !isa<nn::BroadcastOp>(op))
-    return; // gathers compute their index
+    return; // other gathers compute their index
   if (isa<nn::ResizeOp, nn::GridSampleOp>(op))
     return;
   for (Value operand : op->getOperands()) {

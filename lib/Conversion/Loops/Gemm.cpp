@@ -340,32 +340,48 @@ void DispatchLowering::emitRowTiles(const GemmPlan &plan, const GemmBlock &part,
       mr);
 }
 
-/// Copies the rows of a block that nothing stores as rows into scratch, element by element.
+/// Copies the rows of a block that nothing stores as rows into scratch, element by element; what joins channels is taken
+/// part by part.
 void DispatchLowering::gatherRows(const GemmPlan &plan, const GemmBlock &part) {
   Type type = Emitter::elementType(plan.lhs);
-  nn::Dims in = nn::getDims(plan.lhs), parts;
-  Factors factors(in);
-  factors.followOperands(plan.lhs);
-  // A convolution's rows are those of one image, a product's are all.
-  size_t leading = isa<nn::ConvOp>(plan.root) ? 1 : 0, rank = in.size();
-  for (size_t i = leading; i + 1 < rank; ++i)
-    parts.append(factors.of(i));
-  Index imageParts = leading ? e->delinearize(part.image, factors.of(0)) : Index();
+  size_t rank = nn::getDims(plan.lhs).size();
   e->loop(part.first, part.last, [&](Value row) {
-    Index rowParts = imageParts;
-    rowParts.append(e->delinearize(row, parts));
     Value start = e->mul(e->sub(row, part.first), part.lda);
-    e->nest(factors.of(rank - 1), [&](ArrayRef<Value> columnParts) {
-      Index all = rowParts;
-      all.append(columnParts.begin(), columnParts.end());
-      Index index = joinParts(all, factors, rank);
-      Value value = e->element(plan.lhs, index);
-      if (plan.flip)
-        value = e->b.createOrFold<arith::XOrIOp>(e->loc, value, e->integer(value.getType(), int8_t(plan.flip)));
-      e->storeAt(value, scratch, e->add(start, index.back()), type);
-    });
+    auto concat = plan.lhs.getDefiningOp<nn::ConcatOp>();
+    if (!concat || concat.getAxis() + 1 != rank) {
+      gatherRow(plan, plan.lhs, part.image, row, start);
+    } else {
+      for (Value operand : concat.getInputs()) {
+        gatherRow(plan, operand, part.image, row, start);
+        start = e->add(start, e->size(nn::getDims(operand).back()));
+      }
+      start = e->mul(e->sub(row, part.first), part.lda);
+    }
     for (int64_t k = plan.k; k < int64_t(llvm::alignTo(plan.k, plan.kernel->kr)); ++k)
       e->storeAt(e->constant(e->scalarType(type), 0), scratch, e->add(start, e->i64(k)), type);
+  });
+}
+
+/// One row of a value, to scratch element `start`.
+void DispatchLowering::gatherRow(const GemmPlan &plan, Value value, Value image, Value row, Value start) {
+  Type type = Emitter::elementType(value);
+  nn::Dims dims = nn::getDims(value), parts;
+  Factors factors(dims);
+  factors.followOperands(value);
+  // A convolution's rows are those of one image, a product's are all.
+  size_t leading = isa<nn::ConvOp>(plan.root) ? 1 : 0, rank = dims.size();
+  for (size_t i = leading; i + 1 < rank; ++i)
+    parts.append(factors.of(i));
+  Index rowParts = leading ? e->delinearize(image, factors.of(0)) : Index();
+  rowParts.append(e->delinearize(row, parts));
+  e->nest(factors.of(rank - 1), [&](ArrayRef<Value> columnParts) {
+    Index all = rowParts;
+    all.append(columnParts.begin(), columnParts.end());
+    Index index = joinParts(all, factors, rank);
+    Value scalar = e->element(value, index);
+    if (plan.flip)
+      scalar = e->b.createOrFold<arith::XOrIOp>(e->loc, scalar, e->integer(scalar.getType(), int8_t(plan.flip)));
+    e->storeAt(scalar, scratch, e->add(start, index.back()), type);
   });
 }
 

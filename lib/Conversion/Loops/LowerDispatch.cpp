@@ -245,6 +245,8 @@ void DispatchLowering::storeResults(ArrayRef<Value> index) {
       for (int64_t dim : transpose.getPerm())
         permuted.push_back(at[dim]);
       at = std::move(permuted);
+    } else if (auto gather = dyn_cast<nn::GatherOp>(op)) {
+      at[gather.getAxis()] = e->gatherIndex(gather, at[gather.getAxis()], /*inverse=*/true);
     } else {
       at = e->reshapeIndex(at, nn::getDims(op->getOperand(0)), nn::getDims(op->getResult(0)));
     }

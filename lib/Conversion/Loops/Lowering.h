@@ -186,6 +186,7 @@ private:
   GemmSchedule scheduleGemm(const GemmPlan &plan);
   void copyRows(const GemmPlan &plan, GemmBlock &part, int64_t stride);
   void gatherRows(const GemmPlan &plan, const GemmBlock &part);
+  void gatherRow(const GemmPlan &plan, mlir::Value value, mlir::Value image, mlir::Value row, mlir::Value start);
   void forColumns(const GemmPlan &plan, mlir::Value panel,
                   llvm::function_ref<void(mlir::Value column, mlir::Value n)> body);
   void emitElement(const GemmPlan &plan, llvm::ArrayRef<mlir::Value> accs, mlir::Value rowSum, mlir::Value row,

@@ -66,6 +66,43 @@ Index Emitter::reshapeIndex(ArrayRef<Value> index, ArrayRef<AffineExpr> from, Ar
   return result;
 }
 
+/// The constant indices of a gather, counted from the front and inside; nothing for others.
+static std::optional<std::vector<int32_t>> constantRows(nn::GatherOp op) {
+  ElementsAttr attr = nn::getConstantValue(op.getIndices());
+  auto size = nn::getConstant(nn::getDims(op.getData())[op.getAxis()]);
+  if (!attr || !size || *size == 0 || op.getBatchDims() != 0 || cast<ShapedType>(attr.getType()).getRank() != 1)
+    return std::nullopt;
+  std::optional<std::vector<int64_t>> values = nn::constantInts(attr);
+  if (!values)
+    return std::nullopt;
+  std::vector<int32_t> rows;
+  for (int64_t value : *values)
+    rows.push_back(std::clamp<int64_t>(value < 0 ? value + *size : value, 0, *size - 1));
+  return rows;
+}
+
+bool Emitter::isPermutation(nn::GatherOp op) {
+  std::optional<std::vector<int32_t>> rows = constantRows(op);
+  if (!rows || int64_t(rows->size()) != nn::getConstant(nn::getDims(op.getData())[op.getAxis()]))
+    return false;
+  llvm::sort(*rows);
+  for (size_t i = 0; i < rows->size(); ++i)
+    if ((*rows)[i] != int32_t(i))
+      return false;
+  return true;
+}
+
+Value Emitter::gatherIndex(nn::GatherOp op, Value at, bool inverse) {
+  std::vector<int32_t> rows = *constantRows(op);
+  if (inverse) {
+    std::vector<int32_t> inverted(rows.size());
+    for (size_t i = 0; i < rows.size(); ++i)
+      inverted[rows[i]] = int32_t(i);
+    rows = std::move(inverted);
+  }
+  return convert(loadAt(table(rows), at, b.getI32Type()), b.getI32Type(), b.getI64Type());
+}
+
 Value Emitter::computePad(nn::PadOp op, ArrayRef<Value> index) {
   nn::Dims dims = nn::getDims(op.getInput());
   Index source(index.size());
@@ -162,6 +199,11 @@ Value Emitter::computeMovement(Operation *op, ArrayRef<Value> index) {
       .Case([&](nn::ConcatOp concat) { return computeConcat(concat, index); })
       .Case([&](nn::GatherOp gather) {
         int64_t axis = gather.getAxis(), batch = gather.getBatchDims();
+        if (constantRows(gather)) {
+          Index source(index.begin(), index.end());
+          source[axis] = gatherIndex(gather, index[axis], /*inverse=*/false);
+          return element(gather.getData(), source);
+        }
         size_t indexRank = nn::getDims(gather.getIndices()).size() - batch;
         Index where(index.begin(), index.begin() + batch);
         where.append(index.begin() + axis, index.begin() + axis + indexRank);

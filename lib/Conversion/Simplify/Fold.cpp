@@ -37,8 +37,11 @@ struct FoldPass : PassWrapper<FoldPass, OperationPass<func::FuncOp>> {
     simplify::populateElementwisePatterns(patterns);
     simplify::populateDilationPatterns(patterns);
     simplify::populateWeightPatterns(patterns);
-    if (options.foldIntoProducts)
+    simplify::populateRollPatterns(patterns);
+    if (options.foldIntoProducts) {
       simplify::populateProductPatterns(patterns);
+      simplify::populateChannelPatterns(patterns);
+    }
     if (failed(simplify::applyPatterns(function, std::move(patterns))))
       return signalPassFailure();
     // Combined operations may stand on constants alone.
