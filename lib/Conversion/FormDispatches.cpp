@@ -105,6 +105,17 @@ bool gathersRows(Operation *root) {
   return true;
 }
 
+/// Whether each of its two readers gathers rows, or joins what is gathered: copying them twice into scratch costs less
+/// than writing and reading all of it.
+bool isGathered(Operation *op) {
+  return std::distance(op->use_begin(), op->use_end()) <= 2 && llvm::all_of(op->getUses(), [](OpOperand &use) {
+           if (isa<nn::ConcatOp>(use.getOwner()))
+             return use.getOwner()->hasOneUse() && isGathered(use.getOwner());
+           return use.getOperandNumber() == 0 && readsThroughViews(use) && gathersRows(use.getOwner()) &&
+                  !use.getOwner()->hasAttr(channelMajorAttr);
+         });
+}
+
 /// Whether finding an element of a view takes a division by a row or a column, which are asked for in inner loops.
 bool needsDivision(Operation *view) {
   nn::Dims dims = nn::getDims(view->getResult(0));
@@ -187,7 +198,7 @@ private:
 void Former::cloneViews() {
   SmallVector<Operation *> views;
   main.walk([&](Operation *op) {
-    if (isView(op) || isWideningForReaders(op))
+    if (isView(op) || isWideningForReaders(op) || isa<nn::ConcatOp>(op) || repeatsRows(op))
       views.push_back(op);
   });
   // Later views first, so that a chain of views is repeated as a whole.
@@ -195,10 +206,10 @@ void Former::cloneViews() {
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : op->getResult(0).getUses())
       uses.push_back(&use);
-    if (uses.size() < 2 || isStoredReordered(op))
+    if (uses.size() < 2 || isStoredReordered(op) || (!isView(op) && !isWideningForReaders(op) && !isGathered(op)))
       continue;
     for (OpOperand *use : ArrayRef(uses).drop_front()) {
-      if (!isPointwise(use->getOwner()) && !readsThroughViews(*use) && !isa<nn::DequantizeOp>(op))
+      if (isView(op) && !isPointwise(use->getOwner()) && !readsThroughViews(*use))
         continue;
       OpBuilder b(op);
       use->set(b.clone(*op)->getResult(0));
@@ -291,7 +302,7 @@ bool Former::acceptsProducer(const Group &group, OpOperand &use, Operation *prod
       return false;
   if (user == group.root || group.operands.contains(user))
     return true;
-  if (isExpensive(producer) || isa<nn::PadOp>(producer)) {
+  if ((isExpensive(producer) || isa<nn::PadOp>(producer)) && !isa<nn::ConcatOp>(user)) {
     // Not where each value is read many times.
     auto own = nn::numElements(nn::getDims(producer->getResult(0)), producer->getContext());
     auto read = nn::numElements(nn::getDims(user->getResult(0)), producer->getContext());
@@ -299,7 +310,7 @@ bool Former::acceptsProducer(const Group &group, OpOperand &use, Operation *prod
       return false;
   }
   if (isa<nn::ConcatOp>(producer))
-    return joinsRows(producer) && !isa<nn::ConcatOp>(user);
+    return joinsRows(producer) || isa<nn::ConcatOp>(user);
   // Resampling reads several neighbours; gathers and concatenations read their operand once.
   if (isa<nn::ResizeOp, nn::GridSampleOp>(user))
     return isView(producer);

@@ -38,7 +38,13 @@ struct FoldPass : PassWrapper<FoldPass, OperationPass<func::FuncOp>> {
     simplify::populateDilationPatterns(patterns);
     simplify::populateWeightPatterns(patterns);
     simplify::populateRollPatterns(patterns);
+    simplify::populateSlicePatterns(patterns);
     if (options.foldIntoProducts) {
+      // Before what reads the slices looks through them.
+      RewritePatternSet split(&getContext());
+      simplify::populateSplitPatterns(split);
+      if (failed(simplify::applyPatterns(function, std::move(split))))
+        return signalPassFailure();
       simplify::populateProductPatterns(patterns);
       simplify::populateChannelPatterns(patterns);
     }

@@ -145,7 +145,7 @@ std::optional<std::vector<Run>> findRuns(Value operand) {
     runs.push_back(std::move(run));
   }
   // In the order of the operand, so that what is in order already stays.
-  llvm::stable_sort(runs, [](const Run &a, const Run &b) {
+  llvm::sort(runs, [](const Run &a, const Run &b) {
     return *llvm::min_element(a.positions) < *llvm::min_element(b.positions);
   });
   return runs;
@@ -327,8 +327,10 @@ struct RollToGather : OpRewritePattern<ConcatOp> {
 
 } // namespace
 
+void populateSplitPatterns(RewritePatternSet &patterns) { patterns.add<SplitConv>(patterns.getContext()); }
+
 void populateChannelPatterns(RewritePatternSet &patterns) {
-  patterns.add<ConvReadsRuns, MatmulReadsRuns, SplitConv>(patterns.getContext());
+  patterns.add<ConvReadsRuns, MatmulReadsRuns>(patterns.getContext());
 }
 
 void populateRollPatterns(RewritePatternSet &patterns) { patterns.add<RollToGather>(patterns.getContext()); }

@@ -74,6 +74,8 @@ mlir::LogicalResult applyPatterns(mlir::Operation *root, mlir::RewritePatternSet
 void eraseDeadOps(mlir::func::FuncOp function);
 
 void populateMovementPatterns(mlir::RewritePatternSet &patterns);
+void populateSlicePatterns(mlir::RewritePatternSet &patterns);
+void populateSplitPatterns(mlir::RewritePatternSet &patterns);
 void populateChannelPatterns(mlir::RewritePatternSet &patterns);
 void populateRollPatterns(mlir::RewritePatternSet &patterns);
 void populateProductPatterns(mlir::RewritePatternSet &patterns);
