@@ -41,10 +41,13 @@ struct FoldPass : PassWrapper<FoldPass, OperationPass<func::FuncOp>> {
     simplify::populateSlicePatterns(patterns);
     if (options.foldIntoProducts) {
       // Before what reads the slices looks through them.
-      RewritePatternSet split(&getContext());
-      simplify::populateSplitPatterns(split);
-      if (failed(simplify::applyPatterns(function, std::move(split))))
-        return signalPassFailure();
+      for (auto populate : {simplify::populateShufflePatterns, simplify::populateSplitPatterns}) {
+        RewritePatternSet own(&getContext());
+        simplify::populateMovementPatterns(own);
+        populate(own);
+        if (failed(simplify::applyPatterns(function, std::move(own))))
+          return signalPassFailure();
+      }
       simplify::populateProductPatterns(patterns);
       simplify::populateChannelPatterns(patterns);
     }

@@ -14,6 +14,9 @@ using namespace ajour::nn;
 namespace ajour::simplify {
 namespace {
 
+/// Filters that a part of a convolution must have to become one by itself.
+constexpr int64_t leastSplit = 4;
+
 /// Whether a convolution's window is one pixel and nothing is skipped or padded.
 bool isPointwiseConv(ConvOp conv) {
   auto filter = tensorType(conv.getFilter());
@@ -230,64 +233,181 @@ struct MatmulReadsRuns : OpRewritePattern<MatmulOp> {
   }
 };
 
+/// The channels of `value` that each of its readers takes, when all of them are slices of channels that do not overlap.
+std::optional<SmallVector<SmallVector<int64_t>>> sharedChannels(Value value) {
+  int64_t last = tensorType(value).getRank() - 1;
+  SmallVector<SmallVector<int64_t>> all;
+  llvm::SmallDenseSet<int64_t> seen;
+  for (Operation *user : value.getUsers()) {
+    auto slice = dyn_cast<SliceOp>(user);
+    if (!slice || !isZero(slice.getStarts().drop_back()) ||
+        llvm::any_of(slice.getSteps().drop_back(), [](int64_t step) { return step != 1; }) ||
+        ArrayRef(getDims(slice.getResult())).drop_back() != ArrayRef(getDims(value)).drop_back())
+      return std::nullopt;
+    int64_t size = tensorType(slice.getResult()).getDimSize(last);
+    if (ShapedType::isDynamic(size) || size == 0)
+      return std::nullopt;
+    SmallVector<int64_t> channels;
+    for (int64_t i = 0; i < size; ++i) {
+      channels.push_back(slice.getStarts()[last] + i * slice.getSteps()[last]);
+      if (!seen.insert(channels.back()).second)
+        return std::nullopt;
+    }
+    all.push_back(std::move(channels));
+  }
+  return all.empty() ? std::nullopt : std::optional(all);
+}
+
+/// The convolution that a value is from, through operations of one operand; its filters may be reordered freely.
+ConvOp sourceConv(Value value, SmallVectorImpl<Operation *> &between) {
+  while (isa_and_nonnull<UnaryOp, ClampOp>(value.getDefiningOp()) && value.getDefiningOp()->getOperand(0).hasOneUse()) {
+    between.push_back(value.getDefiningOp());
+    value = value.getDefiningOp()->getOperand(0);
+  }
+  auto conv = value.getDefiningOp<ConvOp>();
+  if (!conv || conv.getGroups() != 1 || !getConstantValue(conv.getFilter()) ||
+      (conv.getBias() && !getConstantValue(conv.getBias())))
+    return {};
+  return conv;
+}
+
+/// Rows of a convolution's filter, bias and zero points, for which `mapping` and the copy then stand.
+void takeFilters(OpBuilder &builder, ConvOp conv, ArrayRef<int64_t> rows, IRMapping &mapping) {
+  mapping.map(conv.getFilter(), takeSlices(builder, conv.getFilter().getLoc(), conv.getFilter(), 0, rows));
+  if (conv.getBias())
+    mapping.map(conv.getBias(), takeSlices(builder, conv.getBias().getLoc(), conv.getBias(), 0, rows));
+}
+SmallVector<int32_t> takeZeroPoints(ConvOp conv, ArrayRef<int64_t> rows) {
+  SmallVector<int32_t> taken;
+  for (int64_t row : rows)
+    taken.push_back(conv.getRhsZeroPoints()[row]);
+  return taken;
+}
+
+/// Readers that take every second channel (a shuffle's halves): the filters come in another order, in which each reader's
+/// channels are side by side.
+struct OrderFilters : OpRewritePattern<SliceOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(SliceOp op, PatternRewriter &rewriter) const override {
+    Value value = op.getInput();
+    if (op.getSteps().back() == 1)
+      return failure();
+    SmallVector<Operation *> between;
+    ConvOp conv = sourceConv(value, between);
+    auto shares = sharedChannels(value);
+    if (!conv || !shares || (between.empty() ? false : !conv->hasOneUse()))
+      return failure();
+    SmallVector<int64_t> rows;
+    for (ArrayRef<int64_t> share : *shares)
+      rows.append(share.begin(), share.end());
+    IRMapping mapping;
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPoint(conv);
+    takeFilters(rewriter, conv, rows, mapping);
+    int64_t first = 0;
+    SmallVector<Operation *> readers(value.getUsers());
+    for (auto [reader, share] : llvm::zip_equal(readers, *shares)) {
+      auto slice = cast<SliceOp>(reader);
+      Perm starts(slice.getStarts()), steps(slice.getSteps());
+      starts.back() = first;
+      steps.back() = 1;
+      first += share.size();
+      rewriter.modifyOpInPlace(slice, [&] {
+        slice.setStarts(starts);
+        slice.setSteps(steps);
+      });
+    }
+    // Channels that nobody reads are not computed.
+    auto retype = [&](Value result) {
+      Dims dims = getDims(result);
+      dims.back() = rewriter.getAffineConstantExpr(rows.size());
+      result.setType(makeTensor(dims, elementType(result)));
+    };
+    rewriter.modifyOpInPlace(conv, [&] {
+      if (conv.getRhsZeroPoints().size() > 1)
+        conv.setRhsZeroPoints(takeZeroPoints(conv, rows));
+      conv.getFilterMutable().assign(mapping.lookup(conv.getFilter()));
+      if (conv.getBias())
+        conv.getBiasMutable().assign(mapping.lookup(conv.getBias()));
+      retype(conv.getResult());
+    });
+    for (Operation *op : between)
+      rewriter.modifyOpInPlace(op, [&] { retype(op->getResult(0)); });
+    return success();
+  }
+};
+
+/// Every so many channels of a concatenation are those of its operands.
+struct StridedSliceOfConcat : OpRewritePattern<SliceOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(SliceOp op, PatternRewriter &rewriter) const override {
+    auto concat = op.getInput().getDefiningOp<ConcatOp>();
+    int64_t last = op.getStarts().size() - 1;
+    if (!concat || int64_t(concat.getAxis()) != last || op.getSteps()[last] < 2 || !sharedChannels(concat.getResult()))
+      return failure();
+    int64_t at = op.getStarts()[last], step = op.getSteps()[last], offset = 0;
+    int64_t end = at + tensorType(op.getResult()).getDimSize(last) * step;
+    SmallVector<Value> parts;
+    for (Value input : concat.getInputs()) {
+      int64_t size = tensorType(input).getDimSize(last);
+      if (ShapedType::isDynamic(size))
+        return failure();
+      int64_t count = llvm::divideCeil(std::max<int64_t>(std::min(end, offset + size) - at, 0), step);
+      if (count > 0) {
+        Dims dims = getDims(input);
+        dims[last] = rewriter.getAffineConstantExpr(count);
+        Perm starts(op.getStarts()), steps(op.getSteps());
+        starts[last] = at - offset;
+        parts.push_back(SliceOp::create(rewriter, op.getLoc(), makeTensor(dims, elementType(input)), input, starts, steps));
+        at += count * step;
+      }
+      offset += size;
+    }
+    rewriter.replaceOp(op, ConcatOp::create(rewriter, concat.getLoc(), op.getType(), parts, concat.getAxisAttr()));
+    return success();
+  }
+};
+
 /// A pointwise convolution of which every reader takes other channels is one for each reader.
 struct SplitConv : OpRewritePattern<SliceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(SliceOp op, PatternRewriter &rewriter) const override {
-    SmallVector<Operation *> between; // from the slice upwards
-    Value value = op.getInput();
-    while (value.hasOneUse() || between.empty()) {
-      Operation *producer = value.getDefiningOp();
-      if (!isa_and_nonnull<UnaryOp, ClampOp>(producer) || !producer->getOperand(0).hasOneUse())
-        break;
-      between.push_back(producer);
-      value = producer->getOperand(0);
-    }
-    auto conv = value.getDefiningOp<ConvOp>();
-    if (!conv || !isPointwiseConv(conv) || !getConstantValue(conv.getFilter()) ||
-        (conv.getBias() && !getConstantValue(conv.getBias())) || !readersShare(op.getInput()))
+    SmallVector<Operation *> between;
+    ConvOp conv = sourceConv(op.getInput(), between);
+    if (!conv || !isPointwiseConv(conv) || op.getSteps().back() != 1 || !sharedChannels(op.getInput()) ||
+        !wantsWholeTensors(op.getInput()))
       return failure();
     int64_t last = op.getStarts().size() - 1, count = tensorType(op.getResult()).getDimSize(last);
+    // Parts that do not fill a kernel's columns cost as much as whole ones.
+    if (count < leastSplit)
+      return failure();
     SmallVector<int64_t> rows = llvm::to_vector(llvm::seq<int64_t>(op.getStarts()[last], op.getStarts()[last] + count));
     IRMapping mapping;
-    mapping.map(conv.getFilter(), takeSlices(rewriter, conv.getFilter().getLoc(), conv.getFilter(), 0, rows));
-    if (conv.getBias())
-      mapping.map(conv.getBias(), takeSlices(rewriter, conv.getBias().getLoc(), conv.getBias(), 0, rows));
+    takeFilters(rewriter, conv, rows, mapping);
     auto part = cast<ConvOp>(rewriter.clone(*conv, mapping));
-    if (ArrayRef<int32_t> zeros = conv.getRhsZeroPoints(); zeros.size() > 1)
-      part.setRhsZeroPoints(zeros.slice(rows.front(), rows.size()));
-    Type type = op.getType();
-    part.getResult().setType(withElementType(cast<RankedTensorType>(type), elementType(conv.getResult())));
+    if (conv.getRhsZeroPoints().size() > 1)
+      part.setRhsZeroPoints(takeZeroPoints(conv, rows));
+    auto type = cast<RankedTensorType>(op.getType());
+    part.getResult().setType(withElementType(type, elementType(conv.getResult())));
     mapping.map(conv.getResult(), part.getResult());
     for (Operation *producer : llvm::reverse(between)) {
       Operation *copy = rewriter.clone(*producer, mapping);
-      copy->getResult(0).setType(withElementType(cast<RankedTensorType>(type), elementType(copy->getResult(0))));
+      copy->getResult(0).setType(withElementType(type, elementType(copy->getResult(0))));
       mapping.map(producer->getResult(0), copy->getResult(0));
     }
     rewriter.replaceOp(op, mapping.lookup(op.getInput()));
     return success();
   }
 
-  /// Whether all readers of a value are slices of its last dimension that do not overlap.
-  static bool readersShare(Value value) {
-    int64_t last = tensorType(value).getRank() - 1;
-    SmallVector<std::pair<int64_t, int64_t>> taken;
-    for (Operation *user : value.getUsers()) {
-      auto slice = dyn_cast<SliceOp>(user);
-      if (!slice || llvm::any_of(slice.getSteps(), [](int64_t step) { return step != 1; }) ||
-          !isZero(slice.getStarts().drop_back()) ||
-          ArrayRef(getDims(slice.getResult())).drop_back() != ArrayRef(getDims(value)).drop_back())
-        return false;
-      int64_t first = slice.getStarts()[last], size = tensorType(slice.getResult()).getDimSize(last);
-      if (ShapedType::isDynamic(size) || size == 0)
-        return false;
-      taken.push_back({first, first + size});
-    }
-    llvm::sort(taken);
-    for (size_t i = 1; i < taken.size(); ++i)
-      if (taken[i].first < taken[i - 1].second)
-        return false;
-    return !taken.empty();
+  /// Whether a reader of one of the slices has windows: those cannot read channels out of a wider tensor.
+  static bool wantsWholeTensors(Value value) {
+    for (Operation *slice : value.getUsers())
+      for (Operation *user : slice->getUsers()) {
+        auto conv = dyn_cast<ConvOp>(user);
+        if (isa<MaxPoolOp, AvgPoolOp, ConvTransposeOp>(user) || (conv && !isPointwiseConv(conv)))
+          return true;
+      }
+    return false;
   }
 };
 
@@ -326,6 +446,10 @@ struct RollToGather : OpRewritePattern<ConcatOp> {
 };
 
 } // namespace
+
+void populateShufflePatterns(RewritePatternSet &patterns) {
+  patterns.add<StridedSliceOfConcat, OrderFilters>(patterns.getContext());
+}
 
 void populateSplitPatterns(RewritePatternSet &patterns) { patterns.add<SplitConv>(patterns.getContext()); }
 
