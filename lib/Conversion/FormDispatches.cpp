@@ -9,6 +9,7 @@
 #include "Loops/Emitter.h"
 #include "Loops/Factors.h"
 #include "ajour/Conversion/Dispatch.h"
+#include "ajour/Conversion/LayoutOps.h"
 #include "ajour/Conversion/Simplify.h"
 #include "ajour/Dialect/Exec/Exec.h"
 
@@ -188,6 +189,7 @@ private:
 
   ModuleOp module;
   func::FuncOp main;
+  bool explicitLayouts = false;
   std::vector<std::unique_ptr<Group>> all;
   llvm::DenseMap<Operation *, Group *> groups;
   llvm::StringMap<std::string> callees; // body text -> symbol
@@ -248,7 +250,7 @@ void Former::growEpilogue(Group &group) {
   for (Operation *op = group.root->getNextNode(); op && tentative.size() < maxEpilogue; op = op->getNextNode()) {
     if (!llvm::any_of(op->getOperands(), isInternal))
       continue;
-    bool eligible = isPointwise(op) && (!isMovement(op) || isReorder(op)) && !isa<nn::ResizeOp, nn::GridSampleOp>(op) &&
+    bool eligible = isPointwise(op) && (!isMovement(op) || (isReorder(op) && !explicitLayouts)) && !isa<nn::ResizeOp, nn::GridSampleOp>(op) &&
                     !groupOf(op) && !belongsToReader(op);
     std::optional<int> order;
     for (Value operand : op->getOperands()) {
@@ -297,6 +299,8 @@ bool Former::acceptsOperand(const Group &group, OpOperand &use, Operation *produ
 /// Whether the owner of `use`, a member of a group, can compute `producer` where it reads it.
 bool Former::acceptsProducer(const Group &group, OpOperand &use, Operation *producer) {
   Operation *user = use.getOwner();
+  if (explicitLayouts && (isMovement(producer) || isMovement(user)))
+    return false;
   if (user == group.root || group.operands.contains(user))
     if (!acceptsOperand(group, use, producer))
       return false;
@@ -337,7 +341,7 @@ void Former::assignRest() {
     if (isPointwise(&op) && !groupOf(&op))
       order.push_back(&op);
   for (Operation *op : llvm::reverse(order)) {
-    if (auto reshape = dyn_cast<nn::ReshapeOp>(op); reshape && becomesAlias(reshape))
+    if (auto reshape = dyn_cast<nn::ReshapeOp>(op); reshape && (explicitLayouts || becomesAlias(reshape)))
       continue;
     Group *target = nullptr;
     bool inlined = !op->use_empty();
@@ -451,7 +455,9 @@ void Former::outline(Group &group) {
 LogicalResult Former::run() {
   if (!main || main.isExternal() || !llvm::hasSingleElement(main.getBody()))
     return module.emitError("a function `main` of one block is needed");
-  cloneViews();
+  explicitLayouts = module->hasAttr(explicitLayoutsAttr);
+  if (!explicitLayouts)
+    cloneViews();
   copyReturnedOperands();
   for (Operation &op : main.getBody().front()) {
     if (!isRoot(&op) || groupOf(&op))

@@ -15,6 +15,10 @@
 
 namespace ajour {
 
+/// On a module: formDispatches makes each operation that moves data a dispatch of its own, as engines do that have a kernel
+/// for each. For measuring what their elimination gains.
+constexpr llvm::StringLiteral explicitLayoutsAttr = "exec.explicit_layouts";
+
 /// One operation, or one dispatch, that only moves data.
 struct LayoutOp {
   std::string kind;   ///< "transpose", "slice", "concat", ...

@@ -41,13 +41,11 @@ struct FoldPass : PassWrapper<FoldPass, OperationPass<func::FuncOp>> {
     simplify::populateSlicePatterns(patterns);
     if (options.foldIntoProducts) {
       // Before what reads the slices looks through them.
-      for (auto populate : {simplify::populateShufflePatterns, simplify::populateSplitPatterns}) {
-        RewritePatternSet own(&getContext());
-        simplify::populateMovementPatterns(own);
-        populate(own);
-        if (failed(simplify::applyPatterns(function, std::move(own))))
-          return signalPassFailure();
-      }
+      RewritePatternSet split(&getContext());
+      simplify::populateMovementPatterns(split);
+      simplify::populateSplitPatterns(split);
+      if (failed(simplify::applyPatterns(function, std::move(split))))
+        return signalPassFailure();
       simplify::populateProductPatterns(patterns);
       simplify::populateChannelPatterns(patterns);
     }

@@ -284,90 +284,6 @@ SmallVector<int32_t> takeZeroPoints(ConvOp conv, ArrayRef<int64_t> rows) {
   return taken;
 }
 
-/// Readers that take every second channel (a shuffle's halves): the filters come in another order, in which each reader's
-/// channels are side by side.
-struct OrderFilters : OpRewritePattern<SliceOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(SliceOp op, PatternRewriter &rewriter) const override {
-    Value value = op.getInput();
-    if (op.getSteps().back() == 1)
-      return failure();
-    SmallVector<Operation *> between;
-    ConvOp conv = sourceConv(value, between);
-    auto shares = sharedChannels(value);
-    if (!conv || !shares || (between.empty() ? false : !conv->hasOneUse()))
-      return failure();
-    SmallVector<int64_t> rows;
-    for (ArrayRef<int64_t> share : *shares)
-      rows.append(share.begin(), share.end());
-    IRMapping mapping;
-    OpBuilder::InsertionGuard guard(rewriter);
-    rewriter.setInsertionPoint(conv);
-    takeFilters(rewriter, conv, rows, mapping);
-    int64_t first = 0;
-    SmallVector<Operation *> readers(value.getUsers());
-    for (auto [reader, share] : llvm::zip_equal(readers, *shares)) {
-      auto slice = cast<SliceOp>(reader);
-      Perm starts(slice.getStarts()), steps(slice.getSteps());
-      starts.back() = first;
-      steps.back() = 1;
-      first += share.size();
-      rewriter.modifyOpInPlace(slice, [&] {
-        slice.setStarts(starts);
-        slice.setSteps(steps);
-      });
-    }
-    // Channels that nobody reads are not computed.
-    auto retype = [&](Value result) {
-      Dims dims = getDims(result);
-      dims.back() = rewriter.getAffineConstantExpr(rows.size());
-      result.setType(makeTensor(dims, elementType(result)));
-    };
-    rewriter.modifyOpInPlace(conv, [&] {
-      if (conv.getRhsZeroPoints().size() > 1)
-        conv.setRhsZeroPoints(takeZeroPoints(conv, rows));
-      conv.getFilterMutable().assign(mapping.lookup(conv.getFilter()));
-      if (conv.getBias())
-        conv.getBiasMutable().assign(mapping.lookup(conv.getBias()));
-      retype(conv.getResult());
-    });
-    for (Operation *op : between)
-      rewriter.modifyOpInPlace(op, [&] { retype(op->getResult(0)); });
-    return success();
-  }
-};
-
-/// Every so many channels of a concatenation are those of its operands.
-struct StridedSliceOfConcat : OpRewritePattern<SliceOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(SliceOp op, PatternRewriter &rewriter) const override {
-    auto concat = op.getInput().getDefiningOp<ConcatOp>();
-    int64_t last = op.getStarts().size() - 1;
-    if (!concat || int64_t(concat.getAxis()) != last || op.getSteps()[last] < 2 || !sharedChannels(concat.getResult()))
-      return failure();
-    int64_t at = op.getStarts()[last], step = op.getSteps()[last], offset = 0;
-    int64_t end = at + tensorType(op.getResult()).getDimSize(last) * step;
-    SmallVector<Value> parts;
-    for (Value input : concat.getInputs()) {
-      int64_t size = tensorType(input).getDimSize(last);
-      if (ShapedType::isDynamic(size))
-        return failure();
-      int64_t count = llvm::divideCeil(std::max<int64_t>(std::min(end, offset + size) - at, 0), step);
-      if (count > 0) {
-        Dims dims = getDims(input);
-        dims[last] = rewriter.getAffineConstantExpr(count);
-        Perm starts(op.getStarts()), steps(op.getSteps());
-        starts[last] = at - offset;
-        parts.push_back(SliceOp::create(rewriter, op.getLoc(), makeTensor(dims, elementType(input)), input, starts, steps));
-        at += count * step;
-      }
-      offset += size;
-    }
-    rewriter.replaceOp(op, ConcatOp::create(rewriter, concat.getLoc(), op.getType(), parts, concat.getAxisAttr()));
-    return success();
-  }
-};
-
 /// A pointwise convolution of which every reader takes other channels is one for each reader.
 struct SplitConv : OpRewritePattern<SliceOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -446,10 +362,6 @@ struct RollToGather : OpRewritePattern<ConcatOp> {
 };
 
 } // namespace
-
-void populateShufflePatterns(RewritePatternSet &patterns) {
-  patterns.add<StridedSliceOfConcat, OrderFilters>(patterns.getContext());
-}
 
 void populateSplitPatterns(RewritePatternSet &patterns) { patterns.add<SplitConv>(patterns.getContext()); }
 

@@ -75,7 +75,6 @@ void eraseDeadOps(mlir::func::FuncOp function);
 
 void populateMovementPatterns(mlir::RewritePatternSet &patterns);
 void populateSlicePatterns(mlir::RewritePatternSet &patterns);
-void populateShufflePatterns(mlir::RewritePatternSet &patterns);
 void populateSplitPatterns(mlir::RewritePatternSet &patterns);
 void populateChannelPatterns(mlir::RewritePatternSet &patterns);
 void populateRollPatterns(mlir::RewritePatternSet &patterns);
