@@ -6,6 +6,7 @@
 #include "ajour/Dialect/Exec/Exec.h"
 #include "ajour/Dialect/NN/NN.h"
 #include "ajour/Dialect/NN/State.h"
+#include "ajour/Reference/Interpreter.h"
 #include "ajour/Target/CpuTarget.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -47,19 +48,52 @@ LogicalResult simplify(ModuleOp module, int stages) {
   return manager.run(module);
 }
 
+/// The time of the fastest kernel over pixels for a product, as a multiple of the dense one's; nothing: there is none.
+static std::optional<double> timeOverPixels(const EncodedWeight &weight, ajour_cpu_level level) {
+  std::optional<double> best, dense = estimateCost(weight.use, KernelFamily::Dense, 1, weight.rows, level);
+  for (KernelFamily family : {KernelFamily::Spmm, KernelFamily::Spconv})
+    for (int64_t group : {1, 2, 4, 8})
+      if (auto cost = estimateCost(weight.use, family, group, weight.rows, level); cost && (!best || *cost / *dense < *best))
+        best = *cost / *dense;
+  return best;
+}
+
 /// Convolutions whose kernels work over pixels read and write channel-major activations. All levels share the buffers, so the best
 /// one decides.
 static LogicalResult chooseLayouts(ModuleOp module, ArrayRef<EncodedWeight> weights, ajour_cpu_level level) {
+  // Where this share of the multiply-adds is channel-major anyway, a dense kernel in between must be faster by more than this,
+  // since its operand and result are transposed.
+  constexpr double leastShare = 0.25, transposedGain = 2;
   llvm::SmallDenseSet<Operation *> chosen;
-  for (const EncodedWeight &weight : weights)
-    if (isOverPixels(selectKernel(weight.use, weight.rows, level).family))
-      chosen.insert(weight.op);
+  double all = 0, sparse = 0;
+  for (const EncodedWeight &weight : weights) {
+    double macs = weight.use.isConv ? double(weight.use.shape.elements()) * double(std::max<int64_t>(weight.rows, 0)) : 0;
+    all += macs;
+    if (!isOverPixels(selectKernel(weight.use, weight.rows, level).family))
+      continue;
+    chosen.insert(weight.op);
+    sparse += macs;
+  }
   if (chosen.empty())
     return success();
+  if (sparse >= leastShare * all)
+    for (const EncodedWeight &weight : weights)
+      if (auto time = timeOverPixels(weight, level); time && weight.use.density() < 1 && *time < transposedGain)
+        chosen.insert(weight.op);
   PassManager manager(module.getContext());
   manager.addNestedPass<func::FuncOp>(
       createChannelMajorPass([&](nn::ConvOp conv) { return chosen.contains(conv.getOperation()); }));
-  return manager.run(module);
+  if (failed(manager.run(module)))
+    return failure();
+  // Weights of a product whose input has changed its order.
+  SmallVector<Operation *> movements;
+  module.walk([&](Operation *op) {
+    if (isa<nn::TransposeOp, nn::ReshapeOp>(op))
+      movements.push_back(op);
+  });
+  for (Operation *op : movements)
+    foldConstants(op);
+  return success();
 }
 
 LogicalResult lowerToExec(ModuleOp module, const CompileOptions &options) {

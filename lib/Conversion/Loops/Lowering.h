@@ -102,6 +102,7 @@ struct SparseConvPlan {
   mlir::Value source; ///< the input [image][channel][y][x]
   mlir::Value bias;
   encoding::SparsePlan sparse;
+  double density; ///< the share of the products that lists hold
   int64_t images, height, width;
   bool isDepthwise;                 ///< the filter of a channel reads that channel
   bool isFlat;                      ///< one tap: pixels are one row

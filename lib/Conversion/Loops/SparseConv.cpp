@@ -22,6 +22,8 @@ namespace ajour::loops {
 
 /// Bytes of a chunk's expanded channels, which should stay in the first-level cache beside accumulators and weights.
 static constexpr int64_t chunkBytes = 28 << 10;
+/// Below this density most of a chunk is not read by a filter, and longer lists are worth more than a cache that holds all of it.
+static constexpr double thinDensity = 0.3;
 /// Rows of a tile. The same for all levels, so that they share packed weights.
 static constexpr int64_t tileRows = 16, laneCount = 16;
 /// Vectors of 16 pixels of a flat tile, by the filters that share entries.
@@ -41,18 +43,15 @@ static Value channelMajorSource(Value input) {
 }
 
 /// Successive filters that share entries: as selected, or else the fastest, since the layout is decided.
-static std::optional<int64_t> chooseGroup(nn::ConvOp op, int64_t pixels, ajour_cpu_level level) {
-  std::optional<WeightUse> use = getWeightUse(op);
-  if (!use)
-    return std::nullopt;
-  KernelChoice choice = selectKernel(*use, pixels, level);
+static std::optional<int64_t> chooseGroup(const WeightUse &use, int64_t pixels, ajour_cpu_level level) {
+  KernelChoice choice = selectKernel(use, pixels, level);
   if (isOverPixels(choice.family))
     return choice.group;
   std::optional<int64_t> group;
   double best = 0;
   for (KernelFamily family : {KernelFamily::Spmm, KernelFamily::Spconv})
     for (int64_t candidate : {1, 2, 4, 8})
-      if (auto cost = estimateCost(*use, family, candidate, pixels, level); cost && (!group || *cost < best)) {
+      if (auto cost = estimateCost(use, family, candidate, pixels, level); cost && (!group || *cost < best)) {
         group = candidate;
         best = *cost;
       }
@@ -70,10 +69,12 @@ std::optional<SparseConvPlan> DispatchLowering::planSparseConv(nn::ConvOp op) {
       !filter.getElementType().isF32() || filter.getNumElements() == 0)
     return std::nullopt;
   int64_t pixels = *known(nn::numElements(ArrayRef(out).drop_back(), context));
-  std::optional<int64_t> group = isDepthwise ? 1 : chooseGroup(op, pixels, level);
+  std::optional<WeightUse> use = getWeightUse(op);
+  std::optional<int64_t> group = isDepthwise ? 1 : use ? chooseGroup(*use, pixels, level) : std::nullopt;
   if (!group)
     return std::nullopt;
   SparseConvPlan plan{};
+  plan.density = isDepthwise ? 1 : use->groupDensity(*group);
   plan.conv = op;
   plan.source = source;
   plan.bias = op.getBias();
@@ -154,7 +155,7 @@ void DispatchLowering::planWindows(SparseConvPlan &plan) {
   sparse.columnUnits = std::min(sparse.strideY, reach + 1) * sparse.phaseUnits;
   sparse.channelUnits = sparse.kw * sparse.columnUnits;
   sparse.runs = sparse.group == 1;
-  int64_t fits = std::max<int64_t>(1, chunkBytes / (sparse.channelUnits * laneCount * 4));
+  int64_t fits = std::max<int64_t>(1, (plan.density < thinDensity ? 2 : 1) * chunkBytes / (sparse.channelUnits * laneCount * 4));
   sparse.chunk = llvm::divideCeil(sparse.channels, llvm::divideCeil(sparse.channels, fits));
   int64_t ranges = std::min<int64_t>(llvm::divideCeil(wantedCopyingItems, plan.images * plan.tiles), sparse.groups());
   // Each range expands the channels anew: not where few filters use them.
