@@ -206,11 +206,18 @@ std::vector<int64_t> spread(int64_t all, int64_t most) {
   return chosen;
 }
 
-/// The elements of a tensor as floats, in its order.
-std::vector<float> floatsOf(const HostTensor &tensor, MLIRContext *context) {
+/// The elements of a tensor as floats, in its order; of integers their distance from the zero point, which is what a product
+/// takes them for, but for a factor.
+std::vector<float> floatsOf(const HostTensor &tensor, MLIRContext *context, int32_t zeroPoint) {
   if (tensor.elementType == AJOUR_F32)
     return {tensor.as<float>(), tensor.as<float>() + tensor.numElements()};
-  return *nn::constantFloats(toAttribute(tensor, context));
+  ElementsAttr attr = toAttribute(tensor, context);
+  if (std::optional<std::vector<float>> values = nn::constantFloats(attr))
+    return *values;
+  std::vector<float> values;
+  for (int64_t value : *nn::constantInts(attr))
+    values.push_back(float(value - zeroPoint));
+  return values;
 }
 
 /// Positions of a window: input offsets in elements of its pixels, -1 in the padding.
@@ -250,9 +257,9 @@ void measure(nn::ConvOp op, const LayerInputs &inputs, int64_t mostRows, LayerPr
   int64_t most = std::max<int64_t>(mostRows / int64_t(inputs.changed.size()), 4);
   for (size_t i = 0; i < inputs.changed.size(); ++i) {
     const HostTensor &input = inputs.changed[i];
-    std::vector<float> values = floatsOf(input, op.getContext()), before;
+    std::vector<float> values = floatsOf(input, op.getContext(), op.getLhsZeroPoint()), before;
     if (drifts)
-      before = floatsOf(inputs.unchanged[i], op.getContext());
+      before = floatsOf(inputs.unchanged[i], op.getContext(), op.getLhsZeroPoint());
     // The result's shape; symbolic sizes are known from the input.
     SmallVector<int64_t> output{input.shape[0]};
     for (size_t d = 0; d < window.size(); ++d) {
@@ -291,9 +298,9 @@ void measure(nn::MatmulOp op, const LayerInputs &inputs, int64_t mostRows, Layer
   int64_t most = std::max<int64_t>(mostRows / int64_t(inputs.changed.size()), 4);
   for (size_t i = 0; i < inputs.changed.size(); ++i) {
     const HostTensor &input = inputs.changed[i];
-    std::vector<float> values = floatsOf(input, op.getContext()), before;
+    std::vector<float> values = floatsOf(input, op.getContext(), op.getLhsZeroPoint()), before;
     if (drifts)
-      before = floatsOf(inputs.unchanged[i], op.getContext());
+      before = floatsOf(inputs.unchanged[i], op.getContext(), op.getLhsZeroPoint());
     int64_t columns = problem.shape.channels, rows = columns ? input.numElements() / columns : 0;
     // Transposed, the elements of a row are `stride` apart.
     bool transposed = op.getTransposeLhs();

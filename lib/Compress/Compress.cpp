@@ -85,8 +85,7 @@ private:
   void quantiseActivations();
   void compress(size_t index, const Calibration &calibration);
   LayerProblem problemOf(size_t index, const Calibration &calibration);
-  void replaceWeights(Operation *product, const LayerShape &shape, const std::vector<float> &weights,
-                      const std::vector<float> &biasDelta);
+  void replaceWeights(Operation *product, const LayerShape &shape, const LayerSolution &solution);
   void progress(const std::string &phase, int64_t done, int64_t total) const {
     if (options.progress)
       options.progress(phase, done, total);
@@ -103,11 +102,15 @@ private:
 };
 
 void Compressor::open() {
-  if (!StringRef(path).ends_with_insensitive(".onnx"))
-    throw CompressError("'" + path + "' cannot be compressed: expected an ONNX file (.onnx)");
-  format = openOnnx(context, path);
+  StringRef name(path);
+  bool isOnnx = name.ends_with_insensitive(".onnx"), isTFLite = name.ends_with_insensitive(".tflite");
+  if (!isOnnx && !isTFLite)
+    throw CompressError("'" + path + "' cannot be compressed: expected an ONNX (.onnx) or TFLite (.tflite) file");
+  importModule();
+  format = isOnnx ? openOnnx(context, path) : openTFLite(path);
   if (format->layers().empty())
-    throw CompressError("'" + path + "' has no layer with constant weights (Conv, Gemm or MatMul)");
+    throw CompressError("'" + path + "' has no layer with constant weights (" +
+                        (isOnnx ? "Conv, Gemm or MatMul" : "CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED") + ")");
 }
 
 /// A rule that nothing fits, or whose structure no layer can have, is a mistake of the recipe.
@@ -140,7 +143,7 @@ void Compressor::plan() {
     report.weight = file.weight;
     report.shape = file.fileShape;
     report.elements = file.shape.outputs * file.shape.columns();
-    report.bytesBefore = report.bytesAfter = 4 * report.elements;
+    report.bytesBefore = report.bytesAfter = (file.scales.empty() ? 4 : 1) * report.elements;
     for (size_t r = 0; r < options.recipe.rules.size(); ++r) {
       const Rule &rule = options.recipe.rules[r];
       if (!rule.fits(file.node, file.weight, file.kind, file.window, layers.empty()))
@@ -183,8 +186,9 @@ void Compressor::findProducts() {
   for (size_t i = 0; i < layers.size(); ++i) {
     LayerReport &report = layers[i].report;
     auto constant = layers[i].product ? nn::getConstantValue(layers[i].product->getOperand(1)) : ElementsAttr();
+    bool integer = !format->layers()[i].scales.empty();
     if (!report.plan.changes() || (constant && constant.getNumElements() == report.elements &&
-                                   constant.getElementType().isF32()))
+                                   (integer ? constant.getElementType().isInteger(8) : constant.getElementType().isF32())))
       continue;
     layers[i].product = nullptr;
     report.plan.method = Method::Magnitude;
@@ -192,30 +196,36 @@ void Compressor::findProducts() {
   }
 }
 
+/// The weights of a layer in the order of its product's constant.
+template <typename T>
+std::vector<T> inProductOrder(Operation *product, const LayerShape &shape, const std::vector<T> &weights) {
+  auto matmul = dyn_cast<nn::MatmulOp>(product);
+  if (!matmul || matmul.getTransposeRhs())
+    return weights;
+  std::vector<T> transposed(weights.size());
+  for (int64_t o = 0; o < shape.outputs; ++o)
+    for (int64_t c = 0; c < shape.channels; ++c)
+      transposed[c * shape.outputs + o] = weights[o * shape.channels + c];
+  return transposed;
+}
+
 /// Gives a product the weights that it has now, so that layers behind it see their inputs as they will be.
-void Compressor::replaceWeights(Operation *product, const LayerShape &shape, const std::vector<float> &weights,
-                                const std::vector<float> &biasDelta) {
+void Compressor::replaceWeights(Operation *product, const LayerShape &shape, const LayerSolution &solution) {
   OpBuilder builder(product);
-  auto set = [&](unsigned operand, const std::vector<float> &values) {
+  auto set = [&](unsigned operand, const auto &values) {
     auto type = cast<RankedTensorType>(product->getOperand(operand).getType());
-    ArrayRef<char> bytes(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(float));
+    ArrayRef<char> bytes(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(values[0]));
     product->setOperand(operand, nn::ConstantOp::create(builder, product->getLoc(), type, nn::makeConstant(type, bytes)));
   };
-  auto matmul = dyn_cast<nn::MatmulOp>(product);
-  if (matmul && !matmul.getTransposeRhs()) {
-    std::vector<float> transposed(weights.size());
-    for (int64_t o = 0; o < shape.outputs; ++o)
-      for (int64_t c = 0; c < shape.channels; ++c)
-        transposed[c * shape.outputs + o] = weights[o * shape.channels + c];
-    set(1, transposed);
-  } else {
-    set(1, weights);
-  }
-  if (biasDelta.empty())
+  if (cast<RankedTensorType>(product->getOperand(1).getType()).getElementType().isF32())
+    set(1, inProductOrder(product, shape, solution.weights));
+  else
+    set(1, inProductOrder(product, shape, solution.steps));
+  if (solution.biasDelta.empty())
     return;
   std::vector<float> bias = *nn::constantFloats(nn::getConstantValue(product->getOperand(2)));
   for (size_t o = 0; o < bias.size(); ++o)
-    bias[o] += biasDelta[o];
+    bias[o] += solution.biasDelta[o];
   set(2, bias);
 }
 
@@ -225,6 +235,7 @@ LayerProblem Compressor::problemOf(size_t index, const Calibration &calibration)
   problem.shape = file.shape;
   problem.weights = format->weights(index);
   problem.parts = partsOf(file.shape, mostColumns);
+  problem.scales = file.scales;
   problem.damping = std::max(options.recipe.damping, options.synthetic ? syntheticDamping : 0);
   Operation *product = layers[index].product;
   if (!product || !calibration.numSamples())
@@ -246,6 +257,8 @@ void Compressor::compress(size_t index, const Calibration &calibration) {
   LayerPlan plan = layer.report.plan;
   if (plan.group >= file.shape.channels)
     plan.group = 0; // one scale for each output is the same, for a kernel of one tap
+  if (!file.scales.empty())
+    plan.bits = 8;
   LayerProblem problem = problemOf(index, calibration);
   LayerPlan plain = plan;
   plain.method = Method::Magnitude;
@@ -258,7 +271,7 @@ void Compressor::compress(size_t index, const Calibration &calibration) {
   layer.report.zeros = int64_t(std::count(solution.weights.begin(), solution.weights.end(), 0.f));
   layer.report.bytesAfter = storedBytes(plan, file.shape, solution.kept, int64_t(solution.scales.size()));
   if (layer.product && calibration.numSamples())
-    replaceWeights(layer.product, file.shape, solution.weights, solution.biasDelta);
+    replaceWeights(layer.product, file.shape, solution);
   format->store(index, plan, solution);
 }
 
@@ -284,7 +297,7 @@ void Compressor::quantiseActivations() {
     throw CompressError("recipe '" + options.recipe.file +
                         "': 'activations' is for layers with 'bits' and without 'group', and there is none");
   if (!format->quantiseActivations(ranges))
-    throw CompressError("'" + path + "': its operator set is older than 13, with which quantised activations came; convert it to a newer one");
+    throw CompressError("'" + path + "': " + format->whyNoActivations());
 }
 
 //===----------------------------------------------------------------------===//
@@ -303,7 +316,9 @@ double Compressor::timeOf(size_t index, const LayerPlan &plan) const {
   use.channels = file.shape.channels;
   use.window = file.window;
   use.plan = plan;
-  use.isInteger = options.recipe.activations && plan.bits && !plan.group;
+  use.isInteger = (options.recipe.activations && plan.bits && !plan.group) || !file.scales.empty();
+  if (!file.scales.empty())
+    use.plan.bits = 8;
   nn::Dims dims = nn::getDims(product->getResult(0));
   use.rows = nn::getConstant(nn::numElements(ArrayRef(dims).drop_back(), context)).value_or(1);
   if (auto conv = dyn_cast<nn::ConvOp>(product)) {
@@ -375,7 +390,6 @@ CompressedModel Compressor::run() {
   progress("reading", 0, 1);
   open();
   plan();
-  importModule();
   findProducts();
   std::vector<Sample> samples;
   if (options.samples)

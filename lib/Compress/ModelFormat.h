@@ -21,6 +21,8 @@ struct FileLayer {
   std::vector<int64_t> window;    ///< of a convolution
   LayerShape shape;
   bool hasBias = false; ///< a bias of its own that can be changed
+  /// The file holds 8-bit steps of these scales, one for each output, and will; empty: floating point.
+  std::vector<float> scales;
   std::string why;      ///< why the weights cannot be changed; empty: they can
 };
 
@@ -48,6 +50,8 @@ public:
   /// Lets the inputs of layers that have integer weights be integers too, and what lies between them. False: the format or
   /// its version cannot.
   virtual bool quantiseActivations(const ActivationRanges &ranges) = 0;
+  /// Why not, after that.
+  virtual std::string whyNoActivations() const = 0;
   virtual std::string serialise() = 0;
 
 protected:
@@ -55,6 +59,9 @@ protected:
 };
 
 std::unique_ptr<ModelFormat> openOnnx(mlir::MLIRContext *context, const std::string &path);
+
+/// A TFLite file that the importer has accepted. Weights are replaced where they are; element types and scales stay.
+std::unique_ptr<ModelFormat> openTFLite(const std::string &path);
 
 } // namespace ajour::compress
 

@@ -35,6 +35,9 @@ public:
   std::string refusal(size_t layer, const LayerPlan &plan) override;
   void store(size_t layer, const LayerPlan &plan, const LayerSolution &solution) override;
   bool quantiseActivations(const ActivationRanges &ranges) override;
+  std::string whyNoActivations() const override {
+    return "its operator set is older than 13, with which quantised activations came; convert it to a newer one";
+  }
   std::string serialise() override;
 
 private:

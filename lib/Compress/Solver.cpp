@@ -143,7 +143,7 @@ void storeSteps(const LayerShape &shape, const Scales &scales, LayerSolution &so
       for (int64_t c = 0; c < shape.channels; ++c) {
         size_t at = size_t((o * shape.taps + t) * shape.channels + c);
         float scale = scales.values[scales.indexOf(shape, o, t, c)];
-        solution.steps[at] = int8_t(std::nearbyint(solution.weights[at] / scale));
+        solution.steps[at] = scale > 0 ? int8_t(std::nearbyint(solution.weights[at] / scale)) : 0;
         solution.weights[at] = float(solution.steps[at]) * scale;
       }
 }
@@ -240,7 +240,11 @@ LayerSolution solve(const LayerProblem &problem, const LayerPlan &plan) {
     part.store(solution);
   }
   if (plan.bits) {
-    Scales scales = chooseScales(problem.shape, solution.weights, plan.bits, plan.group, importanceOf(problem, plan));
+    Scales scales;
+    if (problem.scales.empty())
+      scales = chooseScales(problem.shape, solution.weights, plan.bits, plan.group, importanceOf(problem, plan));
+    else
+      scales.values = problem.scales;
     for (PartSolver &part : parts) {
       part.quantise(scales);
       part.store(solution);

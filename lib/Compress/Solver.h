@@ -51,6 +51,7 @@ struct LayerProblem {
   std::vector<LayerPart> parts;
   bool hasBias = false; ///< the mean of the output's change can go into the bias
   double damping = 0.01;
+  std::vector<float> scales; ///< one for each output that steps must have; empty: they are chosen
 };
 
 struct LayerSolution {
