@@ -52,8 +52,8 @@ TFLiteFormat::TFLiteFormat(const std::string &path) : path(path) {
   bytes = (*buffer)->getBuffer().str();
   // The importer has read the file before; this is in case that it has changed since.
   flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size());
-  if (!tflite::VerifyModelBuffer(verifier) || !model().subgraphs() || !model().subgraphs()->size() || !model().operator_codes() ||
-      !model().buffers())
+  if (!tflite::VerifyModelBuffer(verifier) || !model().subgraphs() || !model().subgraphs()->size() ||
+      !model().subgraphs()->Get(0)->tensors() || !model().operator_codes() || !model().buffers())
     throw CompressError("'" + path + "' is not a TFLite model or is damaged");
   countUses();
   const auto *operators = model().subgraphs()->Get(0)->operators();
