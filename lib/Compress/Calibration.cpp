@@ -214,8 +214,9 @@ std::vector<float> floatsOf(const HostTensor &tensor, MLIRContext *context, int3
   ElementsAttr attr = toAttribute(tensor, context);
   if (std::optional<std::vector<float>> values = nn::constantFloats(attr))
     return *values;
+  std::optional<std::vector<int64_t>> integers = nn::constantInts(attr);
   std::vector<float> values;
-  for (int64_t value : *nn::constantInts(attr))
+  for (int64_t value : *integers)
     values.push_back(float(value - zeroPoint));
   return values;
 }
