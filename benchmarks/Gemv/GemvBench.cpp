@@ -66,19 +66,15 @@ struct Bench {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
 
-  double read() {
+  double read(ajour_cpu_level level) {
     constexpr int64_t block = 32768;
+    const gemv_read *reader = gemv_reads;
+    while (reader->level != level)
+      ++reader;
     return seconds(bytes / block, [&](int thread, int64_t first, int64_t last) {
-      uint64_t sums[8] = {};
-      for (const uint64_t *p = reinterpret_cast<uint64_t *>(pool + first * block),
-                          *end = reinterpret_cast<uint64_t *>(pool + last * block);
-           p < end; p += 8) {
-        __builtin_prefetch(p + 1024, 0, 3);
-        for (int i = 0; i < 8; ++i)
-          sums[i] += p[i];
-      }
-      for (uint64_t sum : sums)
-        results[thread][0] += float(sum & 1);
+      int64_t sum = 0;
+      reader->run(pool + first * block, (last - first) * block, &sum);
+      results[thread][0] += float(sum & 1);
     });
   }
 
@@ -163,7 +159,7 @@ int main(int argc, char **argv) {
     std::vector<double> reads;
     std::map<const gemv_variant *, std::vector<double>> times;
     for (int r = 0; r < repeats; ++r) {
-      reads.push_back(bench.read());
+      reads.push_back(bench.read(best));
       for (const gemv_variant *variant : chosen) {
         const int64_t blocks = bench.bytes / variant->block_bytes;
         times[variant].push_back(bench.run(*variant) / blocks * (rows / 16));

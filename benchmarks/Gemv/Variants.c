@@ -9,6 +9,8 @@
 #define C4_8_avx2 ajour_compress_c4_8bit_avx2
 #define FLOAT_avx512vnni(KIND) ajour_gemv_f32_##KIND##_f32_4x16x1_avx512
 #define FLOAT_avx2(KIND) ajour_gemv_f32_##KIND##_f32_4x16x1_avx2
+#define MIXED_avx512vnni(BITS, KR) ajour_gemv_f32_q##BITS##_f32_4x16x##KR##_avx512
+#define MIXED_avx2(BITS, KR) ajour_gemv_f32_q##BITS##_f32_4x16x##KR##_avx2
 #define EXACT(LEVEL) ajour_gemv_u8_i8_i32_4x16x4_##LEVEL
 #define EACH_LEVEL(X) X(avx2) X(avx512vnni)
 #else
@@ -19,6 +21,8 @@
 #define C4_8_dotprod ajour_compress_c4_8bit_neon
 #define FLOAT_neon(KIND) ajour_gemv_f32_##KIND##_f32_4x16x1_neon
 #define FLOAT_dotprod(KIND) ajour_gemv_f32_##KIND##_f32_4x16x1_neon
+#define MIXED_neon(BITS, KR) ajour_gemv_f32_q##BITS##_f32_4x16x##KR##_neon
+#define MIXED_dotprod(BITS, KR) MIXED_neon(BITS, KR)
 #define EXACT(LEVEL) ajour_gemv_i8_i8_i32_4x16x4_##LEVEL
 #define EACH_LEVEL(X) X(neon) X(dotprod)
 #endif
@@ -34,6 +38,11 @@
 #define DENSE_Q(LEVEL, BITS, KR, G)                                                                                 \
   RUN(dense_q##BITS##_g##G, LEVEL) {                                                                                \
     ajour_gemv_i8_q##BITS##_f32_4x16x##KR##_##LEVEL(a->q, 0, a->scales, a->sums, block, acc, 1, 1, K / G, G, 0); \
+  }
+/* The same with f32 activations. */
+#define MIXED_Q(LEVEL, BITS, KR, G)                                                                                 \
+  RUN(dense_f32q##BITS##_g##G, LEVEL) {                                                                             \
+    MIXED_##LEVEL(BITS, KR)(a->x, 0, block, acc, 1, 1, K / G, G, 0);                                                \
   }
 /* 4 - N of 4 columns kept, R rows to a pattern: N = 1, 2, 3 keep 6, 4, 2 of 8. */
 #define C4_Q(LEVEL, BITS, KR, G, N, R)                                                                              \
@@ -66,14 +75,37 @@
   DENSE_F(LEVEL, f32) ALL_C4(C4_F, LEVEL, f32) DENSE_F(LEVEL, f16) ALL_C4(C4_F, LEVEL, f16)                         \
   DENSE_8(LEVEL) C4_8(LEVEL, 1, 8) C4_8(LEVEL, 2, 8) C4_8(LEVEL, 3, 8)                                              \
   DENSE_Q(LEVEL, 8, 4, 32) ALL_C4(C4_Q, LEVEL, 8, 4, 32)                                                            \
+  MIXED_Q(LEVEL, 8, 4, 32) MIXED_Q(LEVEL, 4, 8, 32) MIXED_Q(LEVEL, 4, 8, 128)                                       \
   DENSE_Q(LEVEL, 4, 8, 32) ALL_C4(C4_Q, LEVEL, 4, 8, 32) C4_Q(LEVEL, 4, 8, 32, 2, 16)                               \
   DENSE_Q(LEVEL, 4, 8, 128) ALL_C4(C4_Q, LEVEL, 4, 8, 128) C4_Q(LEVEL, 4, 8, 128, 2, 16)
 EACH_LEVEL(DEFINE)
+
+/* Reads everything, as fast as the machine gives it. */
+typedef int64_t read_lanes __attribute__((vector_size(64)));
+#define READ(LEVEL)                                                                              \
+  static AJOUR_TARGET_##LEVEL void read_##LEVEL(const uint8_t *p, int64_t bytes, int64_t *sum) { \
+    read_lanes c[4] = {{0}, {0}, {0}, {0}};                                                      \
+    AJOUR_ROLLED                                                                                 \
+    for (int64_t i = 0; i < bytes; i += 256)                                                     \
+      AJOUR_UNROLL                                                                               \
+      for (int j = 0; j < 4; ++j) {                                                              \
+        __builtin_prefetch(p + i + 64 * j + AJOUR_GEMV_PREFETCH, 0, 3);                          \
+        c[j] += *(const read_lanes *)(p + i + 64 * j);                                           \
+      }                                                                                          \
+    c[0] += c[1] + c[2] + c[3];                                                                  \
+    for (int j = 0; j < 8; ++j)                                                                  \
+      *sum += c[0][j];                                                                           \
+  }
+EACH_LEVEL(READ)
+#define READ_AT(LEVEL) {AJOUR_LEVEL_##LEVEL, read_##LEVEL},
+const gemv_read gemv_reads[] = {EACH_LEVEL(READ_AT)};
 
 #define ROW(NAME, DENSE, LEVEL, MASK_BYTES, KEPT8, BYTES) \
   {#NAME, #DENSE, AJOUR_LEVEL_##LEVEL, MASK_BYTES, KEPT8, ALIGNED(BYTES), NAME##_##LEVEL},
 #define ROW_DENSE_Q(LEVEL, BITS, KR, G) \
   ROW(dense_q##BITS##_g##G, dense_q##BITS##_g##G, LEVEL, 0, 8, K * 2 * BITS + K / G * 32)
+#define ROW_MIXED_Q(LEVEL, BITS, KR, G) \
+  ROW(dense_f32q##BITS##_g##G, dense_f32q##BITS##_g##G, LEVEL, 0, 8, K * 2 * BITS + K / G * 32)
 #define ROW_C4_Q(LEVEL, BITS, KR, G, N, R)                                              \
   ROW(c4n##N##_r##R##_q##BITS##_g##G, dense_q##BITS##_g##G, LEVEL, 0, 8 - 2 * N,        \
       CODES(N, R) + K * (4 - N) / 2 * BITS + K / G * 32)
@@ -90,6 +122,7 @@ EACH_LEVEL(DEFINE)
   ROW_DENSE_F(LEVEL, f32) ALL_C4(ROW_C4_F, LEVEL, f32) ROW_DENSE_F(LEVEL, f16) ALL_C4(ROW_C4_F, LEVEL, f16)         \
   ROW_DENSE_8(LEVEL) ROW_C4_8(LEVEL, 1, 8) ROW_C4_8(LEVEL, 2, 8) ROW_C4_8(LEVEL, 3, 8)                              \
   ROW_DENSE_Q(LEVEL, 8, 4, 32) ALL_C4(ROW_C4_Q, LEVEL, 8, 4, 32)                                                    \
+  ROW_MIXED_Q(LEVEL, 8, 4, 32) ROW_MIXED_Q(LEVEL, 4, 8, 32) ROW_MIXED_Q(LEVEL, 4, 8, 128)                           \
   ROW_DENSE_Q(LEVEL, 4, 8, 32) ALL_C4(ROW_C4_Q, LEVEL, 4, 8, 32) ROW_C4_Q(LEVEL, 4, 8, 32, 2, 16)                   \
   ROW_DENSE_Q(LEVEL, 4, 8, 128) ALL_C4(ROW_C4_Q, LEVEL, 4, 8, 128) ROW_C4_Q(LEVEL, 4, 8, 128, 2, 16)
 const gemv_variant gemv_variants[] = {EACH_LEVEL(ROWS)};

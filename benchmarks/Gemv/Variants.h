@@ -35,6 +35,13 @@ typedef struct gemv_variant {
 extern const gemv_variant gemv_variants[];
 extern const int gemv_variant_count;
 
+/* Adds up 64-byte aligned memory, a multiple of 256 bytes. The levels are those of the variants, in the same order. */
+typedef struct gemv_read {
+  ajour_cpu_level level;
+  void (*run)(const uint8_t *p, int64_t bytes, int64_t *sum);
+} gemv_read;
+extern const gemv_read gemv_reads[];
+
 #ifdef __cplusplus
 }
 #endif

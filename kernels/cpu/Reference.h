@@ -39,6 +39,9 @@ int32_t ajour_reference_gemv_weight(const uint8_t *values, int64_t bits, int64_t
 void ajour_reference_gemv_q(const int8_t *lhs, int64_t ldm, const float *lhs_scales, const uint8_t *rhs, double *acc,
                             int64_t bits, int32_t zero, int64_t m, int64_t patterns, int64_t groups, int64_t group,
                             int64_t flags);
+void ajour_reference_gemv_f32_q(const float *lhs, int64_t ldm, const uint8_t *rhs, double *acc, int64_t bits,
+                                int32_t zero, int64_t m, int64_t patterns, int64_t groups, int64_t group,
+                                int64_t flags);
 /* `size` bytes an element. */
 void ajour_reference_compress(const void *src, const uint8_t *mask, void *dst, int64_t size, int64_t groups,
                               int64_t group, int64_t stride, int64_t flip);

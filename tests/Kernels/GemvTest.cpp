@@ -26,7 +26,28 @@ class GemvQuantized : public testing::TestWithParam<NativeKernel> {};
 class Compress : public testing::TestWithParam<NativeKernel> {};
 class CompressC4 : public testing::TestWithParam<NativeKernel> {};
 
-int64_t bitsOf(const ajour_kernel_row &row) { return row.op == AJOUR_KERNEL_gemv_q4 ? 4 : 8; }
+int64_t bitsOf(const ajour_kernel_row &row) {
+  return row.op == AJOUR_KERNEL_gemv_q4 || row.op == AJOUR_KERNEL_gemv_f32_q4 ? 4 : 8;
+}
+
+/// Any values, scales of a power of two and any zero points.
+void fillGroups(uint8_t *rhs, int64_t bits, int64_t groups, int64_t group, int64_t flags, std::mt19937 &rng) {
+  const int64_t bytes = ajour_gemv_group_bytes(bits, group, flags);
+  for (int64_t g = 0; g < groups; ++g, rhs += bytes) {
+    for (int64_t i = 0; i < bytes; ++i)
+      rhs[i] = rng() % 2 ? rng() : (rng() % 2 ? 255 : 0);
+    uint8_t *scales = rhs + group * 2 * bits;
+    for (int64_t j = 0; j < 16; ++j) {
+      const int exponent = rng() % 3;
+      const float wide = std::ldexp(rng() % 2 ? 1.0f : -1.0f, -exponent);
+      const uint16_t half = (wide < 0 ? 0x8000 : 0) | (15 - exponent) << 10;
+      if (flags & AJOUR_GEMV_F32_SCALES)
+        std::memcpy(scales + 4 * j, &wide, 4);
+      else
+        std::memcpy(scales + 2 * j, &half, 2);
+    }
+  }
+}
 
 } // namespace
 
@@ -116,42 +137,35 @@ TEST_P(GemvQuantized, MatchesReferenceExactly) {
             const bool atStart = rng() % 2, perGroup = rng() % 2, withSums = patterns == 1 && rng() % 2;
             const int64_t k = groups * group, ldm = k * patterns + m % 3;
             GuardedBuffer<int8_t> lhs((m - 1) * ldm + k * patterns, AJOUR_BUFFER_SLACK, atStart);
+            GuardedBuffer<float> real(lhs.size(), AJOUR_BUFFER_SLACK, atStart);
             GuardedBuffer<float> scales(m * groups, AJOUR_BUFFER_SLACK, atStart);
             GuardedBuffer<int32_t> sums(m * groups, AJOUR_BUFFER_SLACK, atStart);
-            const int64_t bytes = ajour_gemv_group_bytes(bits, group, flags);
-            GuardedBuffer<uint8_t> rhs(groups * bytes, AJOUR_BUFFER_SLACK, atStart);
+            GuardedBuffer<uint8_t> rhs(groups * ajour_gemv_group_bytes(bits, group, flags), AJOUR_BUFFER_SLACK, atStart);
             GuardedBuffer<float> acc(m * 16, 0, atStart);
             for (int64_t i = 0; i < lhs.size(); ++i)
-              lhs[i] = rng() % 2 ? int(rng() % 255) - 127 : (rng() % 2 ? 127 : -128);
+              real[i] = lhs[i] = rng() % 2 ? int(rng() % 255) - 127 : (rng() % 2 ? 127 : -128);
             for (int64_t i = 0; i < m * groups; ++i)
               scales[i] = std::ldexp(1.0f, -int(rng() % 3));
-            for (int64_t g = 0; g < groups; ++g) {
-              uint8_t *at = rhs.data() + g * bytes;
-              for (int64_t i = 0; i < bytes; ++i)
-                at[i] = rng() % 2 ? rng() : (rng() % 2 ? 255 : 0);
-              at += group * 2 * bits;
-              for (int64_t j = 0; j < 16; ++j) {
-                const int exponent = rng() % 3;
-                const float wide = std::ldexp(rng() % 2 ? 1.0f : -1.0f, -exponent);
-                const uint16_t half = (wide < 0 ? 0x8000 : 0) | (15 - exponent) << 10;
-                if (flags & AJOUR_GEMV_F32_SCALES)
-                  std::memcpy(at + 4 * j, &wide, 4);
-                else
-                  std::memcpy(at + 2 * j, &half, 2);
-              }
-            }
-            for (int64_t t = 0; withSums && t < m; ++t)
-              ajour_sum_groups_8bit(lhs.data() + t * ldm, sums.data() + t * groups, groups, group);
+            fillGroups(rhs.data(), bits, groups, group, flags, rng);
             std::vector<double> expected(m * 16);
-            ajour_reference_gemv_q(lhs.data(), ldm, perGroup ? scales.data() : nullptr, rhs.data(), expected.data(),
-                                   bits, zero, m, patterns, groups, group, flags);
-            GetParam().as<ajour_gemv_q8_fn>()(lhs.data(), ldm, perGroup ? scales.data() : nullptr,
-                                              withSums ? sums.data() : nullptr, rhs.data(), acc.data(), m, patterns,
-                                              groups, group, flags);
+            if (row.lhs == AJOUR_F32) {
+              ajour_reference_gemv_f32_q(real.data(), ldm, rhs.data(), expected.data(), bits, zero, m, patterns, groups,
+                                         group, flags);
+              GetParam().as<ajour_gemv_f32_q8_fn>()(real.data(), ldm, rhs.data(), acc.data(), m, patterns, groups,
+                                                    group, flags);
+            } else {
+              for (int64_t t = 0; withSums && t < m; ++t)
+                ajour_sum_groups_8bit(lhs.data() + t * ldm, sums.data() + t * groups, groups, group);
+              ajour_reference_gemv_q(lhs.data(), ldm, perGroup ? scales.data() : nullptr, rhs.data(), expected.data(),
+                                     bits, zero, m, patterns, groups, group, flags);
+              GetParam().as<ajour_gemv_q8_fn>()(lhs.data(), ldm, perGroup ? scales.data() : nullptr,
+                                                withSums ? sums.data() : nullptr, rhs.data(), acc.data(), m, patterns,
+                                                groups, group, flags);
+            }
             for (int64_t i = 0; i < m * 16; ++i)
               ASSERT_EQ(acc[i], float(expected[i])) << "m " << m << " patterns " << patterns << " groups " << groups
                                                     << " of " << group << " flags " << flags << " element " << i;
-            ASSERT_TRUE(lhs.slackUntouched() && rhs.slackUntouched());
+            ASSERT_TRUE(lhs.slackUntouched() && real.slackUntouched() && rhs.slackUntouched());
           }
 }
 
@@ -232,6 +246,8 @@ INSTANTIATE(GemvFloat, F16, gemv_f16);
 INSTANTIATE(Gemv8Bit, Table, gemv_8bit);
 INSTANTIATE(GemvQuantized, Q8, gemv_q8);
 INSTANTIATE(GemvQuantized, Q4, gemv_q4);
+INSTANTIATE(GemvQuantized, F32Q8, gemv_f32_q8);
+INSTANTIATE(GemvQuantized, F32Q4, gemv_f32_q4);
 INSTANTIATE(Compress, F32, compress_f32);
 INSTANTIATE(Compress, Bytes, compress_8bit);
 INSTANTIATE(CompressC4, Table, compress_c4_8bit);

@@ -152,6 +152,12 @@ typedef void ajour_gemv_q8_fn(const int8_t *lhs, int64_t ldm, const float *lhs_s
                               int64_t flags);
 typedef ajour_gemv_q8_fn ajour_gemv_q4_fn;
 
+/* The same with an f32 lhs (kr = 1):
+ *   acc = sum over g of scale(row, g) * (sum over p in g of lhs * (weight - zero point)) */
+typedef void ajour_gemv_f32_q8_fn(const float *lhs, int64_t ldm, const void *rhs, float *acc, int64_t m,
+                                  int64_t patterns, int64_t groups, int64_t group, int64_t flags);
+typedef ajour_gemv_f32_q8_fn ajour_gemv_f32_q4_fn;
+
 /* Bytes of one group of 16 rows. */
 static inline int64_t ajour_gemv_group_bytes(int64_t bits, int64_t group, int64_t flags) {
   return group * AJOUR_GEMV_ROWS * bits / 8 + AJOUR_GEMV_ROWS * (flags & AJOUR_GEMV_F32_SCALES ? 4 : 2) +
@@ -196,6 +202,8 @@ typedef enum ajour_kernel_op {
   AJOUR_KERNEL_gemv_8bit,
   AJOUR_KERNEL_gemv_q8,
   AJOUR_KERNEL_gemv_q4,
+  AJOUR_KERNEL_gemv_f32_q8,
+  AJOUR_KERNEL_gemv_f32_q4,
   AJOUR_KERNEL_compress_f32,
   AJOUR_KERNEL_compress_8bit,
   AJOUR_KERNEL_compress_c4_8bit,

@@ -21,6 +21,11 @@ AJOUR_HELPER AJOUR_TARGET_avx2 __m256i ajour_gemv_dot4_avx2(__m256i c, __m256i u
 #include "lanes.inc"
 #define CHAINS(m) ((m) == 1 ? 4 : (m) == 2 ? 2 : 1)
 #include "float.inc"
+#define SIGNED8 0
+#define NIBBLES(w, shift) __builtin_convertvector((((w) ^ (int32_t)0x88888888) << (28 - (shift))) >> 28, ajour_gemv_mixed_floats_avx2)
+#include "mixed.inc"
+#undef SIGNED8
+#undef NIBBLES
 #define TYPE8 u8
 #define ZERO8 128
 #define DOT8(c, x, w) ((ajour_gemv_ints_avx2)ajour_gemv_dot_avx2((__m256i)(c), (__m256i)(x), (__m256i)(w)))

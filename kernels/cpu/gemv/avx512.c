@@ -15,12 +15,22 @@ AJOUR_HELPER AJOUR_TARGET_avx512 __m512i ajour_gemv_dot4_avx512(__m512i c, __m51
   return _mm512_add_epi32(c, _mm512_madd_epi16(_mm512_maddubs_epi16(u, s), _mm512_set1_epi16(1)));
 }
 
+/* What 4 bits stand for. vpermps looks at the lowest 4 bits of each lane. */
+AJOUR_HELPER AJOUR_TARGET_avx512 __m512 ajour_gemv_nibbles_avx512(void) {
+  return _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+
 #define SUFFIX avx512
 #define TARGET AJOUR_TARGET_avx512
 #define LANES 16
 #include "lanes.inc"
 #define CHAINS(m) ((m) <= 2 ? 4 : 2)
 #include "float.inc"
+#define SIGNED8 0
+#define NIBBLES(w, shift) _mm512_permutexvar_ps((__m512i)((w) >> (shift)), ajour_gemv_nibbles_avx512())
+#include "mixed.inc"
+#undef SIGNED8
+#undef NIBBLES
 #define TYPE8 u8
 #define ZERO8 128
 #define DOT8(c, x, w) ((ajour_gemv_ints_avx512)ajour_gemv_dot_avx512((__m512i)(c), (__m512i)(x), (__m512i)(w)))

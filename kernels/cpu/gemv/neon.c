@@ -15,6 +15,11 @@ AJOUR_HELPER int32x4_t ajour_gemv_dot_neon(int32x4_t c, int8x16_t x, int8x16_t w
 #include "lanes.inc"
 #define CHAINS(m) ((m) == 1 ? 2 : 1)
 #include "float.inc"
+#define SIGNED8 1
+#define NIBBLES(w, shift) __builtin_convertvector((((w) ^ (int32_t)0x88888888) << (28 - (shift))) >> 28, ajour_gemv_mixed_floats_neon)
+#include "mixed.inc"
+#undef SIGNED8
+#undef NIBBLES
 #define TYPE8 i8
 #define ZERO8 0
 #define DOT8(c, x, w) ((ajour_gemv_ints_neon)ajour_gemv_dot_neon((int32x4_t)(c), (int8x16_t)(x), (int8x16_t)(w)))

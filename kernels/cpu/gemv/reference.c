@@ -54,29 +54,47 @@ static float from_half(uint16_t half) {
   return half >> 15 ? -value : value;
 }
 
+static double product_of_groups(const int8_t *lhs, const float *lhs_real, const float *lhs_scales, const uint8_t *rhs,
+                                int64_t bits, int32_t zero, int64_t row, int64_t patterns, int64_t groups,
+                                int64_t group, int64_t flags) {
+  const int wide = (flags & AJOUR_GEMV_F32_SCALES) != 0;
+  const int64_t lane = lane_of(row, patterns);
+  double result = 0;
+  for (int64_t g = 0; g < groups; ++g) {
+    const uint8_t *values = rhs + g * ajour_gemv_group_bytes(bits, group, flags);
+    const uint8_t *scales = values + group * 16 * bits / 8;
+    const int32_t zero_point = flags & AJOUR_GEMV_ZERO_POINTS ? scales[16 * (wide ? 4 : 2) + lane] : zero;
+    const float scale = wide ? ((const float *)scales)[lane] : from_half(((const uint16_t *)scales)[lane]);
+    double sum = 0;
+    for (int64_t p = 0; p < group; ++p) {
+      int32_t w = ajour_reference_gemv_weight(values, bits, lane, p);
+      /* 8-bit weights that are stored signed have no zero point. */
+      if (bits == 8 && zero == 0 && !(flags & AJOUR_GEMV_ZERO_POINTS))
+        w = (int8_t)w;
+      sum += (w - zero_point) * (lhs ? (double)lhs[place(row, patterns, g * group + p, 4)]
+                                     : (double)lhs_real[place(row, patterns, g * group + p, 1)]);
+    }
+    result += sum * scale * (lhs_scales ? lhs_scales[g] : 1.0f);
+  }
+  return result;
+}
+
 void ajour_reference_gemv_q(const int8_t *lhs, int64_t ldm, const float *lhs_scales, const uint8_t *rhs, double *acc,
                             int64_t bits, int32_t zero, int64_t m, int64_t patterns, int64_t groups, int64_t group,
                             int64_t flags) {
-  const int wide = (flags & AJOUR_GEMV_F32_SCALES) != 0;
   for (int64_t t = 0; t < m; ++t)
-    for (int64_t row = 0; row < 16; ++row) {
-      const int64_t lane = lane_of(row, patterns);
-      acc[t * 16 + row] = 0;
-      for (int64_t g = 0; g < groups; ++g) {
-        const uint8_t *values = rhs + g * ajour_gemv_group_bytes(bits, group, flags);
-        const uint8_t *scales = values + group * 16 * bits / 8;
-        int32_t zero_point = flags & AJOUR_GEMV_ZERO_POINTS ? scales[16 * (wide ? 4 : 2) + lane] : zero, sum = 0;
-        float scale = wide ? ((const float *)scales)[lane] : from_half(((const uint16_t *)scales)[lane]);
-        for (int64_t p = 0; p < group; ++p) {
-          int32_t w = ajour_reference_gemv_weight(values, bits, lane, p);
-          /* 8-bit weights that are stored signed have no zero point. */
-          if (bits == 8 && zero_point == 0 && zero == 0)
-            w = (int8_t)w;
-          sum += (w - zero_point) * lhs[t * ldm + place(row, patterns, g * group + p, 4)];
-        }
-        acc[t * 16 + row] += (double)sum * scale * (lhs_scales ? lhs_scales[t * groups + g] : 1.0f);
-      }
-    }
+    for (int64_t row = 0; row < 16; ++row)
+      acc[t * 16 + row] = product_of_groups(lhs + t * ldm, 0, lhs_scales ? lhs_scales + t * groups : 0, rhs, bits, zero,
+                                            row, patterns, groups, group, flags);
+}
+
+void ajour_reference_gemv_f32_q(const float *lhs, int64_t ldm, const uint8_t *rhs, double *acc, int64_t bits,
+                                int32_t zero, int64_t m, int64_t patterns, int64_t groups, int64_t group,
+                                int64_t flags) {
+  for (int64_t t = 0; t < m; ++t)
+    for (int64_t row = 0; row < 16; ++row)
+      acc[t * 16 + row] =
+          product_of_groups(0, lhs + t * ldm, 0, rhs, bits, zero, row, patterns, groups, group, flags);
 }
 
 void ajour_reference_compress(const void *src, const uint8_t *mask, void *dst, int64_t size, int64_t groups,
