@@ -29,6 +29,6 @@
 #define AJOUR_ROLLED _Pragma("clang loop unroll(disable) vectorize(disable)")
 
 /* How far ahead of the loads the weights of a matrix-vector product are asked for, in bytes. */
-#define AJOUR_GEMV_PREFETCH 8192
+#define AJOUR_GEMV_PREFETCH 16384
 
 #endif
