@@ -12,6 +12,7 @@
 #include "ajour/Conversion/LayoutOps.h"
 #include "ajour/Conversion/Simplify.h"
 #include "ajour/Dialect/Exec/Exec.h"
+#include "ajour/Dialect/NN/Weights.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -98,11 +99,14 @@ bool isStoredReordered(Operation *op) {
   return isReorder(op) && op->getOperand(0).hasOneUse() && producer && !isMovement(producer) && !isConstant(producer);
 }
 
+/// Whether an operation (or null) makes floats of constants of few bits, which the code of products reads as they are.
+bool isStored(Operation *op) { return op && nn::isStoredForm(op); }
+
 /// Whether an operand's rows are gathered once, or elements are asked for one by one wherever they are needed.
 bool gathersRows(Operation *root) {
   if (auto matmul = dyn_cast<nn::MatmulOp>(root))
-    return isConstant(matmul.getRhs().getDefiningOp()) && nn::getDims(matmul.getRhs()).size() == 2 &&
-           !matmul.getTransposeLhs();
+    return (isConstant(matmul.getRhs().getDefiningOp()) || isStored(matmul.getRhs().getDefiningOp())) &&
+           nn::getDims(matmul.getRhs()).size() == 2 && !matmul.getTransposeLhs();
   return true;
 }
 
@@ -158,6 +162,13 @@ bool isWideningForReaders(Operation *op) {
          });
 }
 
+/// Whether a product's weights are a constant of few bits, which its code reads as it is stored.
+bool readsStored(Operation *user, Operation *producer) {
+  auto matmul = dyn_cast<nn::MatmulOp>(user);
+  return matmul && matmul.getRhs().getDefiningOp() == producer && matmul.getLhs().getDefiningOp() != producer &&
+         isStored(producer);
+}
+
 struct Group {
   llvm::SetVector<Operation *> members;
   Operation *root = nullptr;
@@ -196,11 +207,11 @@ private:
   unsigned counter = 0;
 };
 
-/// Views that several operations read are repeated for each that can look through them.
+/// Views that several operations read, and what dequantises the weights of several products, are repeated for each that can look through them.
 void Former::cloneViews() {
   SmallVector<Operation *> views;
   main.walk([&](Operation *op) {
-    if (isView(op) || isWideningForReaders(op) || isa<nn::ConcatOp>(op) || repeatsRows(op))
+    if (isView(op) || isWideningForReaders(op) || isa<nn::ConcatOp>(op) || repeatsRows(op) || isStored(op))
       views.push_back(op);
   });
   // Later views first, so that a chain of views is repeated as a whole.
@@ -208,10 +219,12 @@ void Former::cloneViews() {
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : op->getResult(0).getUses())
       uses.push_back(&use);
-    if (uses.size() < 2 || isStoredReordered(op) || (!isView(op) && !isWideningForReaders(op) && !isGathered(op)))
+    if (uses.size() < 2 || isStoredReordered(op) || (!isView(op) && !isWideningForReaders(op) && !isGathered(op) && !isStored(op)))
       continue;
     for (OpOperand *use : ArrayRef(uses).drop_front()) {
-      if (isView(op) && !isPointwise(use->getOwner()) && !readsThroughViews(*use))
+      bool isWeight = isStored(op) && !isWideningForReaders(op);
+      if (isWeight ? !readsStored(use->getOwner(), op)
+                   : isView(op) && !isPointwise(use->getOwner()) && !readsThroughViews(*use))
         continue;
       OpBuilder b(op);
       use->set(b.clone(*op)->getResult(0));
@@ -283,6 +296,8 @@ void Former::growEpilogue(Group &group) {
 /// Whether the root of a group can compute `producer` where it reads it; `use` is the root's or that of one of
 /// its `operands`.
 bool Former::acceptsOperand(const Group &group, OpOperand &use, Operation *producer) {
+  if (use.getOwner() == group.root && readsStored(group.root, producer))
+    return true;
   if (isa<nn::ReduceOp, nn::SoftmaxOp, nn::LayerNormOp, nn::CumsumOp>(group.root))
     return use.getOwner() != group.root || !isa<nn::PadOp, nn::ConcatOp>(producer) || !isExpensive(producer);
   if (group.root->hasAttr(channelMajorAttr))
@@ -395,7 +410,8 @@ void Former::outline(Group &group) {
         continue;
       auto type = cast<RankedTensorType>(operand.getType());
       bool isTable = isTableGather(op) && operand == op->getOperand(1);
-      if (producer && isConstant(producer) && (type.getNumElements() == 1 || isTable) && isPointwise(op)) {
+      bool isNumber = type.getNumElements() == 1 && !isStored(op);
+      if (producer && isConstant(producer) && (isNumber || isTable) && isPointwise(op)) {
         if (!llvm::is_contained(cloned, producer))
           cloned.push_back(producer);
         continue;

@@ -209,6 +209,14 @@ static std::string packKey(const PackSpec &spec, ArrayRef<ElementsAttr> constant
      << spec.transposed << " " << spec.kh << " " << spec.kw << " " << spec.tile << " "
      << spec.nr << " " << spec.kr << " "
      << spec.lhsZeroPoint;
+  if (spec.kind == PackSpec::Gemv) {
+    const encoding::GemvFormat &format = spec.gemv;
+    os << " " << format.structure << " " << format.values << " " << format.patterns << " " << format.kept << " "
+       << format.group << " " << format.halfScales << format.zeroPoints << format.signed8 << " "
+       << (spec.scales >= 0 ? constants[spec.scales].getAsOpaquePointer() : nullptr) << " "
+       << (spec.zeroPoints >= 0 ? constants[spec.zeroPoints].getAsOpaquePointer() : nullptr) << " "
+       << spec.scaleStrideK << " " << spec.scaleStrideN;
+  }
   for (int32_t zero : spec.rhsZeroPoints)
     os << "," << zero;
   const encoding::SparsePlan &sparse = spec.sparse;

@@ -3,6 +3,7 @@
 #define AJOUR_CONVERSION_DISPATCH_H
 
 #include "ajour/ABI/CpuFeatures.h"
+#include "ajour/Encoding/PackGemv.h"
 #include "ajour/Encoding/PackSparse.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -41,6 +42,7 @@ struct PackSpec {
     SparseInputs, ///< the three parts of encoding::PackedSparse
     SparseWeights,
     SparseIndex,
+    Gemv,        ///< blocks of 16 rows, as `gemv` says
   } kind;
   unsigned weights = 0; ///< argument number
   int bias = -1;        ///< argument number, -1: none
@@ -49,6 +51,9 @@ struct PackSpec {
   int64_t kh = 0, kw = 0; ///< depthwise window; weights are [n][kh][kw]
   int64_t tile = 0;       ///< Winograd: output rows and columns of a tile
   int64_t nr = 0, kr = 0;
+  encoding::GemvFormat gemv;
+  int scales = -1, zeroPoints = -1; ///< argument numbers; of quantised weights
+  int64_t scaleStrideK = 0, scaleStrideN = 0; ///< from group to group and from column to column in those
   int32_t lhsZeroPoint = 0; ///< as the kernel sees the lhs (after its sign is changed)
   llvm::SmallVector<int32_t> rhsZeroPoints; ///< of the signed weights; one or n
   encoding::SparsePlan sparse; ///< of the sparse kinds

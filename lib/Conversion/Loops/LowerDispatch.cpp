@@ -87,6 +87,7 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
     findReorders(root);
   std::optional<GemmPlan> gemm;
   std::optional<DepthwisePlan> depthwise;
+  std::optional<GemvPlan> gemv;
   std::optional<SparseConvPlan> sparse;
   if (auto conv = dyn_cast_or_null<nn::ConvOp>(root))
     sparse = planSparseConv(conv);
@@ -96,28 +97,36 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
     if (!depthwise)
       gemm = planConv(conv);
   } else if (auto matmul = dyn_cast_or_null<nn::MatmulOp>(root)) {
-    gemm = planMatmul(matmul);
+    gemv = planGemv(matmul);
+    if (!gemv)
+      gemm = planMatmul(matmul);
   }
   RecurrentPlan recurrent{};
   if (isa_and_nonnull<nn::RnnOp, nn::GruOp, nn::LstmOp>(root))
     recurrent = planRecurrent(root);
-  const ajour_kernel_row *kernel = gemm                           ? gemm->kernel
+  const ajour_kernel_row *kernel = gemv                           ? gemv->product.kernel
+                                   : gemm                         ? gemm->kernel
                                    : depthwise                    ? depthwise->kernel
                                    : sparse                       ? sparse->kernel
                                    : recurrent.recurrentPack >= 0 ? recurrent.kernel
                                                                   : nullptr;
   lowered.kernel = gemm && gemm->winograd ? gemm->winograd->input->symbol : kernel ? kernel->symbol : "";
   lowered.kernelLevel = kernel ? kernel->level : 0;
+  if (gemv && gemv->compress)
+    lowered.kernelLevel = std::max<unsigned>(lowered.kernelLevel, gemv->compress->level);
   llvm::SmallDenseSet<unsigned> packedArguments;
   for (const PackSpec &pack : lowered.packs) {
     packedArguments.insert(pack.weights);
-    if (pack.bias >= 0)
-      packedArguments.insert(pack.bias);
+    for (int argument : {pack.bias, pack.scales, pack.zeroPoints})
+      if (argument >= 0)
+        packedArguments.insert(argument);
   }
   for (BlockArgument argument : callee.getArguments()) {
     // An argument that only went into a pack is not an operand.
     bool onlyPacked = packedArguments.contains(argument.getArgNumber()) &&
-                      llvm::all_of(argument.getUsers(), [&](Operation *user) { return user == root; }) &&
+                      llvm::all_of(argument.getUsers(),
+                                   [&](Operation *user) { return user == root || (gemv && user == gemv->stored); }) &&
+                      !(gemv && (gemv->product.bias == argument || gemv->product.source == argument)) &&
                       !(gemm && gemm->bias == argument) && !(depthwise && depthwise->bias == argument) &&
                       !(gemm && gemm->source == argument) && !(sparse && sparse->bias == argument);
     if (!onlyPacked)
@@ -155,7 +164,9 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
     if (spec.kind == OperandSpec::Argument)
       e->bindBuffer(callee.getArgument(spec.index), pointers[i]);
 
-  if (gemm)
+  if (gemv)
+    lowerGemv(*gemv);
+  else if (gemm)
     lowerGemm(*gemm);
   else if (depthwise)
     lowerDepthwise(*depthwise);

@@ -71,6 +71,15 @@ struct BandPlan {
   int64_t bandRows, rowElements; ///< of the copy in scratch
 };
 
+/// A product of few rows, or with weights of few bits: blocks of 16 columns, each of which meets all rows.
+struct GemvPlan {
+  GemmPlan product; ///< its kernel is that of the values
+  encoding::GemvFormat format;
+  encoding::GemvSizes sizes;
+  const ajour_kernel_row *compress = nullptr; ///< what puts the kept inputs together; null: dense
+  mlir::Operation *stored = nullptr;          ///< what dequantises the weights in the callee
+};
+
 struct DepthwisePlan {
   const ajour_kernel_row *kernel;
   nn::ConvOp conv;
@@ -133,6 +142,9 @@ private:
   std::optional<SparseConvPlan> planSparseConv(nn::ConvOp op);
   void planFlat(SparseConvPlan &plan);
   void planWindows(SparseConvPlan &plan);
+  std::optional<GemvPlan> planGemv(nn::MatmulOp op);
+  bool planStoredWeights(GemvPlan &plan, nn::MatmulOp op, PackSpec &weights);
+  bool planSparseWeights(GemvPlan &plan, nn::MatmulOp op, PackSpec &weights);
   bool planZeroPoints(GemmPlan &plan, mlir::Value lhs, mlir::Value rhs, mlir::Value bias, int32_t lhsZeroPoint,
                       llvm::ArrayRef<int32_t> rhsZeroPoints, PackSpec weights);
   RecurrentPlan planRecurrent(mlir::Operation *op);
@@ -157,6 +169,11 @@ private:
   void lowerRecurrent(mlir::Operation *op, const RecurrentPlan &plan);
   class RecurrentCell;
   void lowerSparseConv(const SparseConvPlan &plan);
+  void lowerGemv(const GemvPlan &plan);
+  void copyPadded(const GemmPlan &product, int64_t stride);
+  void keepColumns(const GemvPlan &plan, mlir::Value block, mlir::Value groupKept, mlir::Value row, mlir::Value target);
+  void callGemv(const GemvPlan &plan, mlir::Value lhs, mlir::Value lda, mlir::Value block, mlir::Value groupKept,
+                mlir::Value acc, mlir::Value rows);
 
   // Roots as the element of a value, with the reduction inside (the general form).
   void bindContraction(mlir::Operation *root);

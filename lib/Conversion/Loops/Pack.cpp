@@ -54,6 +54,47 @@ static std::vector<char> foldedBias(const PackSpec &spec, ArrayRef<ElementsAttr>
   return bytesOf(folded);
 }
 
+/// Codes of few bits as numbers from 0 to 2^bits - 1: signed ones are shifted by half of that.
+static std::vector<uint8_t> unsignedCodes(ElementsAttr attr, int64_t bits) {
+  std::vector<char> storage;
+  ArrayRef<char> bytes = nn::constantBytes(attr, storage);
+  std::vector<uint8_t> codes(bytes.begin(), bytes.end());
+  uint8_t half = nn::isUnsigned(attr.getElementType()) ? 0 : 1 << (bits - 1), mask = (1 << bits) - 1;
+  for (uint8_t &code : codes)
+    code = (code + half) & mask;
+  return codes;
+}
+
+static std::vector<char> packGemv(const PackSpec &spec, ArrayRef<ElementsAttr> constants) {
+  const encoding::GemvFormat &format = spec.gemv;
+  std::optional<std::vector<uint8_t>> packed;
+  ElementsAttr attr = constants[spec.weights];
+  if (format.values == encoding::GemvFormat::I8) {
+    std::vector<int8_t> weights = signedWeights(attr);
+    packed = encoding::packGemv(format, matrix(spec, weights));
+  } else if (format.values == encoding::GemvFormat::Q8 || format.values == encoding::GemvFormat::Q4) {
+    int64_t bits = encoding::gemvBits(format.values), groups = llvm::divideCeil(spec.k, format.group);
+    std::vector<uint8_t> codes = unsignedCodes(attr, bits), zeros;
+    std::vector<float> scales = floatWeights(constants[spec.scales]);
+    encoding::QuantizedView view{
+        matrix(spec, codes), {scales.data(), groups, spec.n, spec.scaleStrideK, spec.scaleStrideN}, {}};
+    if (spec.zeroPoints >= 0) {
+      zeros = unsignedCodes(constants[spec.zeroPoints], bits);
+      view.zeroPoints = {zeros.data(), groups, spec.n, spec.scaleStrideK, spec.scaleStrideN};
+    } else if (format.zeroPoints) {
+      zeros.assign(1, 0);
+      view.zeroPoints = {zeros.data(), groups, spec.n, 0, 0};
+    }
+    packed = encoding::packGemv(format, view);
+  } else {
+    std::vector<float> weights = floatWeights(attr);
+    packed = encoding::packGemv(format, matrix(spec, weights));
+  }
+  // What a weight's structure is was checked when it was noted on the product.
+  assert(packed && "weights do not have the structure that they are packed with");
+  return packed ? std::vector<char>(packed->begin(), packed->end()) : std::vector<char>();
+}
+
 std::vector<char> packOperand(const PackSpec &spec, ArrayRef<ElementsAttr> constants) {
   ElementsAttr attr = constants[spec.weights];
   switch (spec.kind) {
@@ -106,6 +147,8 @@ std::vector<char> packOperand(const PackSpec &spec, ArrayRef<ElementsAttr> const
     return bytesOf(encoding::packSparse(spec.sparse, floatWeights(attr).data()).weights);
   case PackSpec::SparseIndex:
     return bytesOf(encoding::packSparse(spec.sparse, floatWeights(attr).data()).index);
+  case PackSpec::Gemv:
+    return packGemv(spec, constants);
   }
   llvm_unreachable("unknown pack");
 }

@@ -1,0 +1,263 @@
+//===- GemvTest.cpp - products of few rows, and with weights of few bits ------------------===//
+#include "Pipeline/Compiled.h"
+#include "Pipeline/ModuleText.h"
+
+#include "ajour/Conversion/Dispatch.h"
+#include "ajour/Conversion/Encode.h"
+
+#include <random>
+
+using namespace ajour;
+using namespace ajour::test;
+
+namespace {
+
+/// "dense<[[1, -2], [3, 4]]> : tensor<2x2xi8>" of random numbers in [low, high].
+std::string literal(int64_t rows, int64_t columns, int low, int high, const std::string &element, std::mt19937 &rng) {
+  std::string text;
+  for (int64_t r = 0; r < rows; ++r) {
+    text += r ? ", [" : "[";
+    for (int64_t c = 0; c < columns; ++c)
+      text += (c ? ", " : "") + std::to_string(low + int(rng() % (high - low + 1)));
+    text += "]";
+  }
+  return "dense<[" + text + "]> : " + tensorType({rows, columns}, element);
+}
+
+/// A product of an input [rows][k] with weights of few bits.
+struct StoredCase {
+  int64_t bits = 4;
+  std::string element = "i8", scale = "f32";
+  int64_t k = 64, n = 24, group = 32;
+  bool zeroPoints = false;
+  bool perChannel = false; ///< one scale for each column, said by groups of 1 along n
+  bool transposed = true;
+  std::vector<std::string> rows = {"1"};
+};
+
+void addProduct(ModuleText &m, const StoredCase &c) {
+  std::mt19937 rng(c.k * 100 + c.n);
+  std::vector<std::string> lhs = c.rows, out = c.rows;
+  lhs.push_back(std::to_string(c.k));
+  out.push_back(std::to_string(c.n));
+  std::string x = m.input(symbolicType(lhs, "f32"));
+  const int64_t groups = c.perChannel ? 1 : (c.k + c.group - 1) / c.group;
+  auto shape = [&](int64_t depth) {
+    return c.transposed ? std::pair<int64_t, int64_t>(c.n, depth) : std::pair<int64_t, int64_t>(depth, c.n);
+  };
+  const bool isSigned = c.element == "i8";
+  const int low = isSigned ? -(1 << (c.bits - 1)) : 0, high = low + (1 << c.bits) - 1;
+  auto constant = [&](int64_t depth, const std::string &element) {
+    auto [rows, columns] = shape(depth);
+    return m.raw("\"nn.constant\"()", {}, "value = " + literal(rows, columns, low, high, element, rng),
+                 tensorType({rows, columns}, element));
+  };
+  auto [rows, columns] = shape(c.k);
+  std::string w = constant(c.k, c.element);
+  auto [scaleRows, scaleColumns] = shape(groups);
+  std::vector<std::string> operands = {w, m.constant(tensorType({scaleRows, scaleColumns}, c.scale))};
+  if (c.zeroPoints)
+    operands.push_back(constant(groups, c.element));
+  const int64_t kAxis = c.transposed ? 1 : 0;
+  std::string real = m.op("nn.dequantize_grouped", operands,
+                          "axis = " + std::to_string(c.perChannel ? 1 - kAxis : kAxis) +
+                              " : i64, group = " + std::to_string(c.perChannel ? 1 : c.group) +
+                              " : i64, bits = " + std::to_string(c.bits) + " : i64",
+                          tensorType({rows, columns}, "f32"));
+  std::string bias = m.constant(tensorType({c.n}, "f32"));
+  m.output(m.unary("relu",
+                   m.op("nn.matmul", {x, real, bias}, c.transposed ? "transpose_rhs" : "", symbolicType(out, "f32"))));
+}
+
+/// The packings of all dispatches for one level.
+std::vector<PackSpec> packsOf(const std::string &text) {
+  auto module = parseModule(text);
+  if (!module || failed(encodeWeights(*module)) || failed(formDispatches(*module)))
+    return {};
+  std::vector<PackSpec> packs;
+  mlir::OwningOpRef<mlir::ModuleOp> loops = mlir::ModuleOp::create(module->getLoc());
+  for (auto callee : module->getOps<mlir::func::FuncOp>()) {
+    if (callee.getName() == "main")
+      continue;
+    auto lowered = lowerDispatch(callee, AJOUR_LEVEL_avx2, 1, *loops);
+    if (failed(lowered) || lowered->packs.empty())
+      ADD_FAILURE() << callee.getName().str() << " packs nothing: it dequantises, or its product is scalar code";
+    else
+      packs.insert(packs.end(), lowered->packs.begin(), lowered->packs.end());
+  }
+  return packs;
+}
+
+/// All products in one module.
+void expectStored(const std::vector<StoredCase> &cases, const std::vector<std::vector<int64_t>> &symbols = {{}}) {
+  ModuleText m(symbols[0].size());
+  for (const StoredCase &c : cases)
+    addProduct(m, c);
+  for (const PackSpec &pack : packsOf(m.text()))
+    EXPECT_EQ(pack.kind, PackSpec::Gemv);
+  // Sums of at most 100 products of numbers of about 2^bits, 1 and 1; the bound is relative to the largest of them.
+  expectCompiled(m.text(), symbols, {.tolerance = 1e-4, .threads = 2});
+}
+
+} // namespace
+
+TEST(CompiledGemv, StoredWeights) {
+  std::vector<StoredCase> cases;
+  for (int64_t bits : {4, 8})
+    for (const char *element : {"i8", "ui8"})
+      for (bool zeroPoints : {false, true})
+        for (const char *scale : {"f32", "f16"})
+          cases.push_back({.bits = bits, .element = element, .scale = scale, .zeroPoints = zeroPoints});
+  expectStored(cases);
+}
+
+TEST(CompiledGemv, StoredWeightsOfRaggedSizes) {
+  std::vector<StoredCase> cases;
+  for (int64_t bits : {2, 4, 8})
+    for (auto [k, group] : std::vector<std::pair<int64_t, int64_t>>{{40, 16}, {33, 32}, {33, 64}, {5, 5}})
+      for (int64_t n : {1, 37})
+        cases.push_back({.bits = bits, .k = k, .n = n, .group = group, .zeroPoints = n == 1, .rows = {"2"}});
+  expectStored(cases);
+}
+
+TEST(CompiledGemv, StoredWeightsInOtherForms) {
+  std::vector<StoredCase> cases;
+  for (bool transposed : {false, true})
+    for (bool perChannel : {false, true})
+      for (bool zeroPoints : {false, true})
+        cases.push_back(
+            {.zeroPoints = zeroPoints, .perChannel = perChannel, .transposed = transposed, .rows = {"3", "1"}});
+  expectStored(cases);
+}
+
+TEST(CompiledGemv, RowsOfStoredWeights) {
+  std::vector<StoredCase> cases;
+  for (const char *rows : {"1", "3", "4", "5", "11"})
+    cases.push_back({.rows = {rows}});
+  expectStored(cases);
+  expectStored({{.k = 70, .rows = {"s0"}}, {.bits = 8, .rows = {"s0", "2"}}}, {{1}, {2}, {4}, {7}, {0}, {13}});
+}
+
+TEST(CompiledGemv, HalfWeights) {
+  for (const char *rows : {"1", "6"})
+    for (bool transposed : {false, true}) {
+      ModuleText m;
+      std::string x = m.input(tensorType({atoi(rows), 48}, "f32"));
+      std::string type = transposed ? tensorType({40, 48}, "f16") : tensorType({48, 40}, "f16");
+      std::string wide = transposed ? tensorType({40, 48}, "f32") : tensorType({48, 40}, "f32");
+      std::string w = m.op("nn.cast", {m.constant(type)}, "", wide);
+      m.output(m.op("nn.matmul", {x, w}, transposed ? "transpose_rhs" : "", tensorType({atoi(rows), 40}, "f32")));
+      for (const PackSpec &pack : packsOf(m.text()))
+        EXPECT_EQ(pack.kind, PackSpec::Gemv);
+      expectCompiled(m.text(), {{}}, {.threads = 2});
+    }
+}
+
+// Each of two products reads the stored weights; neither has a dispatch that only dequantises.
+TEST(CompiledGemv, SharedStoredWeights) {
+  ModuleText m;
+  std::string x = m.input(tensorType({1, 64}, "f32")), y = m.input(tensorType({1, 64}, "f32"));
+  std::string real =
+      m.op("nn.dequantize_grouped", {m.constant(tensorType({32, 64}, "i8")), m.constant(tensorType({32, 2}, "f32"))},
+           "axis = 1 : i64, group = 32 : i64, bits = 8 : i64", tensorType({32, 64}, "f32"));
+  std::string out = tensorType({1, 32}, "f32");
+  m.output(m.op("nn.matmul", {x, real}, "transpose_rhs", out));
+  m.output(m.op("nn.matmul", {y, real}, "transpose_rhs", out));
+  auto module = parseModule(m.text());
+  ASSERT_TRUE(module && succeeded(formDispatches(*module)));
+  int64_t callees = 0;
+  for (auto callee : module->getOps<mlir::func::FuncOp>())
+    callees += callee.getName() != "main";
+  EXPECT_EQ(callees, 1) << "both products are one function";
+  expectCompiled(m.text());
+}
+
+namespace {
+
+/// A product with weights [n][k] whose groups of `share` rows keep the same columns: `kept` of each four, or (kept 0)
+/// about a quarter of all.
+struct SparseCase {
+  std::string element = "f32", lhs = "f32";
+  int64_t share = 8, kept = 2;
+  int64_t k = 96, n = 40, rows = 1;
+  int lhsZeroPoint = 0;
+  int64_t patterns() const { return 16 / share; }
+};
+
+void addProduct(ModuleText &m, const SparseCase &c) {
+  std::mt19937 rng(c.k + c.share + c.kept);
+  std::vector<bool> keeps;
+  std::string text;
+  for (int64_t row = 0; row < c.n; ++row) {
+    if (row % c.share == 0) {
+      keeps.assign(c.k + 3, c.kept > 0);
+      for (int64_t p = 0; p < c.k; p += 4)
+        for (int64_t drop = c.kept > 0 ? 4 - c.kept : 0; drop > 0;) {
+          int64_t at = p + rng() % 4;
+          drop -= keeps[at];
+          keeps[at] = false;
+        }
+      for (int64_t p = 0; c.kept == 0 && p < c.k; ++p)
+        keeps[p] = rng() % 4 == 0;
+    }
+    text += row ? ", [" : "[";
+    for (int64_t p = 0; p < c.k; ++p) {
+      int value = keeps[p] ? int(rng() % 127) + 1 : 0;
+      text += (p ? ", " : "") + std::to_string(rng() % 2 ? value : -value) + (c.element == "f32" ? ".0" : "");
+    }
+    text += "]";
+  }
+  std::string x = m.input(tensorType({c.rows, c.k}, c.lhs)), type = tensorType({c.n, c.k}, c.element);
+  std::string w = m.raw("\"nn.constant\"()", {}, "value = dense<[" + text + "]> : " + type, type);
+  const std::string acc = c.element == "f32" ? "f32" : "i32", out = tensorType({c.rows, c.n}, acc);
+  std::string bias = m.constant(tensorType({c.n}, acc));
+  m.output(m.op("nn.matmul", {x, w, bias},
+                "transpose_rhs, lhs_zero_point = " + std::to_string(c.lhsZeroPoint) + " : i32", out));
+}
+
+void expectSparse(const std::vector<SparseCase> &cases) {
+  ModuleText m;
+  for (const SparseCase &c : cases)
+    addProduct(m, c);
+  std::vector<encoding::GemvFormat> formats;
+  for (const PackSpec &pack : packsOf(m.text()))
+    if (pack.kind == PackSpec::Gemv)
+      formats.push_back(pack.gemv);
+  ASSERT_EQ(formats.size(), cases.size());
+  for (auto [format, c] : llvm::zip_equal(formats, cases)) {
+    const bool isC4n = c.element != "f32" && c.kept > 0;
+    EXPECT_EQ(format.structure, isC4n ? encoding::GemvFormat::C4n : encoding::GemvFormat::Columns);
+    EXPECT_EQ(format.patterns, c.patterns());
+    if (isC4n)
+      EXPECT_EQ(format.kept, c.kept);
+  }
+  expectCompiled(m.text(), {{}}, {.tolerance = 1e-4, .threads = 2});
+}
+
+} // namespace
+
+TEST(CompiledGemv, SparseFloats) {
+  std::vector<SparseCase> cases;
+  for (int64_t share : {4, 8, 16})
+    for (int64_t kept : {0, 1, 2})
+      for (auto [k, n, rows] : std::vector<std::tuple<int64_t, int64_t, int64_t>>{{96, 48, 1}, {70, 37, 3}})
+        cases.push_back({.share = share, .kept = kept, .k = k, .n = n, .rows = rows});
+  expectSparse(cases);
+}
+
+TEST(CompiledGemv, SparseBytes) {
+  std::vector<SparseCase> cases;
+  for (int64_t share : {4, 8, 16})
+    for (int64_t kept : {0, 1, 2})
+      for (auto [k, n, rows, lhs] :
+           std::vector<std::tuple<int64_t, int64_t, int64_t, const char *>>{{128, 32, 1, "i8"}, {70, 37, 4, "ui8"}})
+        cases.push_back({.element = "i8",
+                         .lhs = lhs,
+                         .share = share,
+                         .kept = kept,
+                         .k = k,
+                         .n = n,
+                         .rows = rows,
+                         .lhsZeroPoint = 7});
+  expectSparse(cases);
+}
