@@ -5,6 +5,8 @@
 #include "cpu/x86_64.c"
 #define COMPRESS_F32_avx512vnni ajour_compress_f32_avx512
 #define COMPRESS_F32_avx2 ajour_compress_f32_avx2
+#define COMPRESS_8_avx512vnni ajour_compress_8bit_avx2
+#define COMPRESS_8_avx2 ajour_compress_8bit_avx2
 #define C4_8_avx512vnni ajour_compress_c4_8bit_avx512
 #define C4_8_avx2 ajour_compress_c4_8bit_avx2
 #define FLOAT_avx512vnni(KIND) ajour_gemv_f32_##KIND##_f32_4x16x1_avx512
@@ -17,6 +19,8 @@
 #include "cpu/aarch64.c"
 #define COMPRESS_F32_neon ajour_compress_f32_neon
 #define COMPRESS_F32_dotprod ajour_compress_f32_neon
+#define COMPRESS_8_neon ajour_compress_8bit_neon
+#define COMPRESS_8_dotprod ajour_compress_8bit_neon
 #define C4_8_neon ajour_compress_c4_8bit_neon
 #define C4_8_dotprod ajour_compress_c4_8bit_neon
 #define FLOAT_neon(KIND) ajour_gemv_f32_##KIND##_f32_4x16x1_neon
@@ -70,9 +74,23 @@
     EXACT(LEVEL)(a->kept_q, 0, block + CODES(N, R), (int32_t *)acc, 1, 16 / R, K * (4 - N) / 4);                    \
   }
 
+/* A tenth of the columns kept, by R rows together. */
+#define TENTH ((K + 9) / 10 + 7) / 8 * 8
+#define COLUMNS_F(LEVEL, KIND)                                                                                      \
+  RUN(block90_r16_##KIND, LEVEL) {                                                                                  \
+    COMPRESS_F32_##LEVEL(a->x, block, a->kept_x, 1, K, TENTH, 0);                                                   \
+    FLOAT_##LEVEL(KIND)(a->kept_x, 0, block + MASKS(1), acc, 1, 1, TENTH);                                          \
+  }
+#define COLUMNS_8(LEVEL)                                                                                            \
+  RUN(block90_r16_int8, LEVEL) {                                                                                    \
+    COMPRESS_8_##LEVEL(a->q, block, a->kept_q, 1, K, TENTH, 0, 0x80);                                               \
+    EXACT(LEVEL)(a->kept_q, 0, block + MASKS(1), (int32_t *)acc, 1, 1, TENTH);                                      \
+  }
+
 #define ALL_C4(X, LEVEL, ...) X(LEVEL, __VA_ARGS__, 1, 8) X(LEVEL, __VA_ARGS__, 2, 8) X(LEVEL, __VA_ARGS__, 3, 8)
 #define DEFINE(LEVEL)                                                                                               \
   DENSE_F(LEVEL, f32) ALL_C4(C4_F, LEVEL, f32) DENSE_F(LEVEL, f16) ALL_C4(C4_F, LEVEL, f16)                         \
+  COLUMNS_F(LEVEL, f32) COLUMNS_F(LEVEL, f16) COLUMNS_8(LEVEL)                                                      \
   DENSE_8(LEVEL) C4_8(LEVEL, 1, 8) C4_8(LEVEL, 2, 8) C4_8(LEVEL, 3, 8)                                              \
   DENSE_Q(LEVEL, 8, 4, 32) ALL_C4(C4_Q, LEVEL, 8, 4, 32)                                                            \
   MIXED_Q(LEVEL, 8, 4, 32) MIXED_Q(LEVEL, 4, 8, 32) MIXED_Q(LEVEL, 4, 8, 128)                                       \
@@ -118,8 +136,11 @@ const gemv_read gemv_reads[] = {EACH_LEVEL(READ_AT)};
 #define ROW_DENSE_8(LEVEL) ROW(dense_int8, dense_int8, LEVEL, 0, 8, K * 16)
 #define ROW_C4_8(LEVEL, N, R) \
   ROW(c4n##N##_r##R##_int8, dense_int8, LEVEL, 0, 8 - 2 * N, CODES(N, R) + K * 4 * (4 - N))
+#define ROW_COLUMNS(LEVEL, KIND, SIZE) \
+  ROW(block90_r16_##KIND, dense_##KIND, LEVEL, MASKS(1), 0, MASKS(1) + TENTH * 16 * SIZE)
 #define ROWS(LEVEL)                                                                                                 \
   ROW_DENSE_F(LEVEL, f32) ALL_C4(ROW_C4_F, LEVEL, f32) ROW_DENSE_F(LEVEL, f16) ALL_C4(ROW_C4_F, LEVEL, f16)         \
+  ROW_COLUMNS(LEVEL, f32, 4) ROW_COLUMNS(LEVEL, f16, 2) ROW_COLUMNS(LEVEL, int8, 1)                                 \
   ROW_DENSE_8(LEVEL) ROW_C4_8(LEVEL, 1, 8) ROW_C4_8(LEVEL, 2, 8) ROW_C4_8(LEVEL, 3, 8)                              \
   ROW_DENSE_Q(LEVEL, 8, 4, 32) ALL_C4(ROW_C4_Q, LEVEL, 8, 4, 32)                                                    \
   ROW_MIXED_Q(LEVEL, 8, 4, 32) ROW_MIXED_Q(LEVEL, 4, 8, 32) ROW_MIXED_Q(LEVEL, 4, 8, 128)                           \

@@ -26,7 +26,8 @@ typedef struct gemv_activations {
 typedef struct gemv_variant {
   const char *name, *dense; /* `dense`: the variant that it is compared with */
   ajour_cpu_level level;
-  int64_t mask_bytes;  /* at the start of a block, each byte keeping `kept8` of 8 columns; 0: any byte will do */
+  int64_t mask_bytes;  /* at the start of a block, each byte keeping `kept8` of 8 columns, or, if that is 0, each tenth
+                        * column kept; 0: any byte will do */
   int64_t kept8;
   int64_t block_bytes; /* a multiple of 64 */
   void (*run)(gemv_activations *a, const uint8_t *block, float *acc);

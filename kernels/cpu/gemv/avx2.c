@@ -31,6 +31,7 @@ AJOUR_HELPER AJOUR_TARGET_avx2 __m256i ajour_gemv_dot4_avx2(__m256i c, __m256i u
 #define DOT8(c, x, w) ((ajour_gemv_ints_avx2)ajour_gemv_dot_avx2((__m256i)(c), (__m256i)(x), (__m256i)(w)))
 #define DOTQ8(c, x, w) ((ajour_gemv_ints_avx2)ajour_gemv_dot_avx2((__m256i)(c), (__m256i)(w), (__m256i)(x)))
 #define DOTQ4(c, x, w) ((ajour_gemv_ints_avx2)ajour_gemv_dot4_avx2((__m256i)(c), (__m256i)(w), (__m256i)(x)))
+#define SUM4(c, x) DOTQ4(c, x, (ajour_gemv_ints_avx2)0x01010101)
 #include "integer.inc"
 #undef SUFFIX
 #undef TARGET

@@ -36,6 +36,7 @@ AJOUR_HELPER AJOUR_TARGET_avx512 __m512 ajour_gemv_nibbles_avx512(void) {
 #define DOT8(c, x, w) ((ajour_gemv_ints_avx512)ajour_gemv_dot_avx512((__m512i)(c), (__m512i)(x), (__m512i)(w)))
 #define DOTQ8(c, x, w) ((ajour_gemv_ints_avx512)ajour_gemv_dot_avx512((__m512i)(c), (__m512i)(w), (__m512i)(x)))
 #define DOTQ4(c, x, w) ((ajour_gemv_ints_avx512)ajour_gemv_dot4_avx512((__m512i)(c), (__m512i)(w), (__m512i)(x)))
+#define SUM4(c, x) DOTQ4(c, x, (ajour_gemv_ints_avx512)0x01010101)
 #include "integer.inc"
 #undef SUFFIX
 #undef TARGET

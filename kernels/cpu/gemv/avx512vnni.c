@@ -12,6 +12,7 @@
 #define DOT8(c, x, w) ((ajour_gemv_ints_avx512vnni)_mm512_dpbusd_epi32((__m512i)(c), (__m512i)(x), (__m512i)(w)))
 #define DOTQ8(c, x, w) ((ajour_gemv_ints_avx512vnni)_mm512_dpbusd_epi32((__m512i)(c), (__m512i)(w), (__m512i)(x)))
 #define DOTQ4(c, x, w) DOTQ8(c, x, w)
+#define SUM4(c, x) DOTQ4(c, x, (ajour_gemv_ints_avx512vnni)0x01010101)
 #include "integer.inc"
 #undef SUFFIX
 #undef TARGET

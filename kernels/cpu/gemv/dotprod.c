@@ -12,6 +12,7 @@
 #define DOT8(c, x, w) ((ajour_gemv_ints_dotprod)vdotq_s32((int32x4_t)(c), (int8x16_t)(x), (int8x16_t)(w)))
 #define DOTQ8(c, x, w) DOT8(c, x, w)
 #define DOTQ4(c, x, w) DOT8(c, x, w)
+#define SUM4(c, x) DOTQ4(c, x, (ajour_gemv_ints_dotprod)0x01010101)
 #include "integer.inc"
 #undef SUFFIX
 #undef TARGET

@@ -1,4 +1,5 @@
-/* Matrix-vector products for NEON without the dot product: smull and sadalp, exact. */
+/* Matrix-vector products for NEON without the dot product, exact: products of 16 bits; those of 4-bit weights are added up
+ * in 16 bits, 8 products an instruction, as many as the packed multiplication of two weights at once has. */
 #include <arm_neon.h>
 
 #include "../Kernel.h"
@@ -25,6 +26,13 @@ AJOUR_HELPER int32x4_t ajour_gemv_dot_neon(int32x4_t c, int8x16_t x, int8x16_t w
 #define DOT8(c, x, w) ((ajour_gemv_ints_neon)ajour_gemv_dot_neon((int32x4_t)(c), (int8x16_t)(x), (int8x16_t)(w)))
 #define DOTQ8(c, x, w) DOT8(c, x, w)
 #define DOTQ4(c, x, w) DOT8(c, x, w)
+#define SUM4(c, x) ((ajour_gemv_ints_neon)vpadalq_s16((int32x4_t)(c), vpaddlq_s8((int8x16_t)(x))))
+#define SHORTS int16x8_t
+#define ADDQ4(h, x, w)                                                                              \
+  ((h)[0] = vmlal_s8((h)[0], vget_low_s8((int8x16_t)(x)), vget_low_s8((int8x16_t)(w))),             \
+   (h)[1] = vmlal_high_s8((h)[1], (int8x16_t)(x), (int8x16_t)(w)))
+#define FLUSH(c, h) \
+  ((c) + (ajour_gemv_ints_neon)vpaddq_s32(vpaddlq_s16((h)[0]), vpaddlq_s16((h)[1])))
 #include "integer.inc"
 #undef SUFFIX
 #undef TARGET
@@ -35,3 +43,6 @@ AJOUR_HELPER int32x4_t ajour_gemv_dot_neon(int32x4_t c, int8x16_t x, int8x16_t w
 #undef DOT8
 #undef DOTQ8
 #undef DOTQ4
+#undef SHORTS
+#undef ADDQ4
+#undef FLUSH
