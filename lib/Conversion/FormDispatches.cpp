@@ -219,7 +219,8 @@ void Former::cloneViews() {
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : op->getResult(0).getUses())
       uses.push_back(&use);
-    if (uses.size() < 2 || isStoredReordered(op) || (!isView(op) && !isWideningForReaders(op) && !isGathered(op) && !isStored(op)))
+    if (uses.size() < 2 || isStoredReordered(op) ||
+        (!isView(op) && !isWideningForReaders(op) && !isGathered(op) && !isStored(op)))
       continue;
     for (OpOperand *use : ArrayRef(uses).drop_front()) {
       bool isWeight = isStored(op) && !isWideningForReaders(op);
