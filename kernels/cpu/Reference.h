@@ -53,6 +53,15 @@ void ajour_reference_winograd_input_f32(const float *src, int64_t ih, int64_t iw
                                         int64_t tile_x, int64_t pad_top, int64_t pad_left, int64_t channel, double *out,
                                         int64_t t);
 void ajour_reference_winograd_output_f32(const float *src, int64_t point_stride, double *out, int64_t t);
+/* The code of (column, p) among the codes of a group. */
+int32_t ajour_reference_unpack_code(const uint8_t *values, int64_t bits, int64_t lane, int64_t p);
+void ajour_reference_unpack_int_f32(const uint8_t *block, float *dst, int64_t nr, int64_t high, int64_t groups,
+                                    int64_t group, int64_t bits, int64_t flags, int64_t zero);
+void ajour_reference_unpack_int_8bit(const uint8_t *block, int8_t *dst, int64_t nr, int64_t high, int64_t kr, int64_t k,
+                                     int64_t bits, int64_t zero);
+void ajour_reference_unpack_f16_f32(const uint16_t *block, float *dst, int64_t nr, int64_t high, int64_t k);
+void ajour_reference_unpack_codebook_f32(const uint8_t *block, const float *table, float *dst, int64_t nr, int64_t high,
+                                         int64_t groups, int64_t group, int64_t bits, int64_t flags);
 
 #ifdef __cplusplus
 }

@@ -17,3 +17,4 @@
 #include "gemv/dotprod.c"
 #include "gemv/neon.c"
 #include "winograd_f32/neon.c"
+#include "unpack/neon.c"

@@ -24,3 +24,5 @@
 #include "gemv/compress_avx512.c"
 #include "winograd_f32/avx2.c"
 #include "winograd_f32/avx512.c"
+#include "unpack/avx2.c"
+#include "unpack/avx512.c"

@@ -164,6 +164,12 @@ bool isWideningForReaders(Operation *op) {
 
 /// Whether a product's weights are a constant of few bits, which its code reads as it is stored.
 bool readsStored(Operation *user, Operation *producer) {
+  // Filters are unpacked from these forms only.
+  auto cast = dyn_cast<nn::CastOp>(producer);
+  bool isUnpacked = isa<nn::DequantizeGroupedOp, nn::DequantizeCodebookOp>(producer) ||
+                    (cast && Emitter::elementType(cast.getInput()).isF16());
+  if (auto conv = dyn_cast<nn::ConvOp>(user))
+    return isUnpacked && conv.getFilter().getDefiningOp() == producer && isStored(producer);
   auto matmul = dyn_cast<nn::MatmulOp>(user);
   return matmul && matmul.getRhs().getDefiningOp() == producer && matmul.getLhs().getDefiningOp() != producer &&
          isStored(producer);

@@ -224,6 +224,11 @@ static std::string packKey(const PackSpec &spec, ArrayRef<ElementsAttr> constant
   for (int64_t value : {sparse.filters, sparse.kh, sparse.kw, sparse.channels, sparse.group, sparse.chunk, sparse.channelUnits,
                         sparse.columnUnits, sparse.phaseUnits, sparse.dilationY, sparse.strideY, int64_t(sparse.runs)})
     os << " " << value;
+  const StoredSpec &stored = spec.stored;
+  os << " " << stored.axis << " " << stored.sourceGroup << " " << stored.bits << " " << stored.group << " "
+     << stored.halfScales << " " << stored.realZeros;
+  for (int other : {stored.scales, stored.zeroPoints, stored.codebook})
+    os << " " << (other >= 0 ? constants[other].getAsOpaquePointer() : nullptr);
   return key;
 }
 

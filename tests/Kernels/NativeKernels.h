@@ -79,6 +79,7 @@ inline std::vector<NativeKernel> nativeKernels(ajour_kernel_op op) {
   AJOUR_CPU_KERNELS_NATIVE(AJOUR_ROW)
   AJOUR_GEMV_KERNELS_NATIVE(AJOUR_ROW)
   AJOUR_WINOGRAD_KERNELS_NATIVE(AJOUR_ROW)
+  AJOUR_UNPACK_KERNELS_NATIVE(AJOUR_ROW)
 #undef AJOUR_ROW
   return kernels;
 }

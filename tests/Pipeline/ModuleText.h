@@ -48,6 +48,14 @@ public:
   /// A constant of random values.
   std::string constant(const std::string &type) { return argument(type, " {test.constant}"); }
 
+  /// A constant tensor of one value.
+  std::string splat(int64_t number, const std::string &type) {
+    std::string value = "%v" + std::to_string(types.size());
+    body += "  " + value + " = nn.constant {value = dense<" + std::to_string(number) + "> : " + type + "} : " + type + "\n";
+    types[value] = type;
+    return value;
+  }
+
   /// An operation of one result: `name` with what stands before the operands ("nn.unary <relu>").
   std::string op(const std::string &name, const std::vector<std::string> &operands, const std::string &attributes,
                  const std::string &type) {

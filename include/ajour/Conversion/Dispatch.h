@@ -29,6 +29,17 @@ void updateStatesInPlace(mlir::ModuleOp module);
 /// The argument of a dispatch's function that its result takes the place of; nothing for others.
 std::optional<unsigned> inPlaceArgument(mlir::func::FuncOp callee);
 
+/// What PackSpec::Stored* read besides the weights: parts of nn.dequantize_grouped or nn.dequantize_codebook. How the codes
+/// are packed (ajour/Encoding/PackStored.h) follows from it and from the types of the parts.
+struct StoredSpec {
+  bool isCodes = false;             ///< the weights are codes; else they are floats
+  int scales = -1, zeroPoints = -1; ///< argument numbers, -1: none
+  int codebook = -1;                ///< the table, an argument number
+  int64_t axis = 0, sourceGroup = 1; ///< attributes of the operation
+  int64_t bits = 8, group = 0;       ///< as packed; `group` in k
+  bool halfScales = false, realZeros = false;
+};
+
 /// How the bytes of a constant operand are made from the callee's constant arguments.
 struct PackSpec {
   enum Kind {
@@ -43,6 +54,10 @@ struct PackSpec {
     SparseWeights,
     SparseIndex,
     Gemv,        ///< blocks of 16 rows, as `gemv` says
+    StoredInt,      ///< blocks of codes with parameters in groups
+    StoredCodebook, ///< blocks of indices, with scales in groups or none
+    StoredHalf,     ///< blocks of f16
+    Codebook,       ///< f32 [2^stored.bits]: the entries, `weights` being the table
   } kind;
   unsigned weights = 0; ///< argument number
   int bias = -1;        ///< argument number, -1: none
@@ -57,6 +72,7 @@ struct PackSpec {
   int32_t lhsZeroPoint = 0; ///< as the kernel sees the lhs (after its sign is changed)
   llvm::SmallVector<int32_t> rhsZeroPoints; ///< of the signed weights; one or n
   encoding::SparsePlan sparse; ///< of the sparse kinds
+  StoredSpec stored;
 };
 
 /// One operand of a compiled dispatch, in the order of its ABI function.

@@ -98,6 +98,40 @@ typedef void ajour_winograd_input_f32_fn(const float *src, int64_t ih, int64_t i
 /* A^T m A of one tile: acc[(y * t + x) * nr + j] for j < nr, from src[point * point_stride + j]. */
 typedef void ajour_winograd_output_f32_fn(const float *src, int64_t point_stride, float *acc, int64_t nr, int64_t t);
 
+/* One block of 16 columns of stored weights as floats of a dense panel, which the gemm kernels read (kr = 1):
+ *   dst[p * nr + j] for j < 8 and dst[p * nr + high + j - 8] for 8 <= j < 16; high = 8 puts them side by side.
+ * A column has groups * group values. Bytes of a group (ajour/Encoding/PackStored.h makes them): its codes, four k of a
+ * column together, 64 bytes for 16 columns; of fewer bits, 8 / bits such steps share 64 bytes, the first in the lowest
+ * bits. Other numbers of bits than 1, 2, 4 and 8 are split into planes of 4, 2 and 1, the wide ones lowest and first, in
+ * chunks of so many steps as the narrowest plane has in 64 bytes; `group` is a multiple of ajour_unpack_step(bits). Then 16
+ * scales (f16 or f32), then 16 zero points: bytes, or real ones of the scales' type.
+ *   value = (code - zero point - real zero point) * scale, each step rounded to f32; without ZERO_POINTS they are `zero`. */
+#define AJOUR_UNPACK_F32_SCALES 1 /* else f16 */
+#define AJOUR_UNPACK_ZERO_POINTS 2
+#define AJOUR_UNPACK_REAL_ZEROS 4
+#define AJOUR_UNPACK_SCALES 8 /* always set for integers */
+typedef void ajour_unpack_int_f32_fn(const void *block, float *dst, int64_t nr, int64_t high, int64_t groups,
+                                     int64_t group, int64_t bits, int64_t flags, int64_t zero);
+/* The same for codes that are indices of a table of 2^bits floats; with SCALES the entries are multiplied by theirs. */
+typedef void ajour_unpack_codebook_f32_fn(const void *block, const float *table, float *dst, int64_t nr, int64_t high,
+                                          int64_t groups, int64_t group, int64_t bits, int64_t flags);
+/* The same for [k][16] weights of f16. */
+typedef void ajour_unpack_f16_f32_fn(const void *block, float *dst, int64_t nr, int64_t high, int64_t k);
+/* Codes of one group without parameters as bytes, code - zero, of a panel [k / kr][nr][kr] with kr = 4 or 8; k is a multiple of
+ * 8 and of ajour_unpack_step(bits). */
+typedef void ajour_unpack_int_8bit_fn(const void *block, int8_t *dst, int64_t nr, int64_t high, int64_t kr, int64_t k,
+                                      int64_t bits, int64_t zero);
+
+/* What a number of codes of a column is a multiple of: 32 over the narrowest plane. */
+static inline int64_t ajour_unpack_step(int64_t bits) { return 32 / (bits & -bits); }
+
+/* Bytes of one group of 16 columns. */
+static inline int64_t ajour_unpack_group_bytes(int64_t bits, int64_t group, int64_t flags) {
+  const int64_t parameter = flags & AJOUR_UNPACK_F32_SCALES ? 64 : 32;
+  return group * 2 * bits + (flags & AJOUR_UNPACK_SCALES ? parameter : 0) +
+         (flags & AJOUR_UNPACK_ZERO_POINTS ? 16 : 0) + (flags & AJOUR_UNPACK_REAL_ZEROS ? parameter : 0);
+}
+
 /* dst[r * ldd + p] = src[r * lds + p] ^ flip for p < k, 0 for k <= p < k_padded, r < m. */
 typedef void ajour_copy_rows_8bit_fn(const void *src, int64_t lds, void *dst, int64_t ldd, int64_t m, int64_t k,
                                      int64_t k_padded, int64_t flip);
@@ -209,6 +243,10 @@ typedef enum ajour_kernel_op {
   AJOUR_KERNEL_compress_c4_8bit,
   AJOUR_KERNEL_winograd_input_f32,
   AJOUR_KERNEL_winograd_output_f32,
+  AJOUR_KERNEL_unpack_int_f32,
+  AJOUR_KERNEL_unpack_int_8bit,
+  AJOUR_KERNEL_unpack_f16_f32,
+  AJOUR_KERNEL_unpack_codebook_f32,
 } ajour_kernel_op;
 
 #include "../../../kernels/cpu/Kernels.def"
@@ -228,6 +266,7 @@ static const ajour_kernel_row ajour_kernel_table[] = {
     AJOUR_CPU_KERNELS_X86_64(AJOUR_ROW) AJOUR_CPU_KERNELS_AARCH64(AJOUR_ROW)
     AJOUR_GEMV_KERNELS_X86_64(AJOUR_ROW) AJOUR_GEMV_KERNELS_AARCH64(AJOUR_ROW)
     AJOUR_WINOGRAD_KERNELS_X86_64(AJOUR_ROW) AJOUR_WINOGRAD_KERNELS_AARCH64(AJOUR_ROW)
+    AJOUR_UNPACK_KERNELS_X86_64(AJOUR_ROW) AJOUR_UNPACK_KERNELS_AARCH64(AJOUR_ROW)
 #undef AJOUR_ROW
 };
 
@@ -253,16 +292,19 @@ static inline const ajour_kernel_row *ajour_find_kernel(ajour_kernel_op op, ajou
 #define AJOUR_CPU_KERNELS_NATIVE AJOUR_CPU_KERNELS_X86_64
 #define AJOUR_GEMV_KERNELS_NATIVE AJOUR_GEMV_KERNELS_X86_64
 #define AJOUR_WINOGRAD_KERNELS_NATIVE AJOUR_WINOGRAD_KERNELS_X86_64
+#define AJOUR_UNPACK_KERNELS_NATIVE AJOUR_UNPACK_KERNELS_X86_64
 #elif defined(__aarch64__)
 #define AJOUR_CPU_KERNELS_NATIVE AJOUR_CPU_KERNELS_AARCH64
 #define AJOUR_GEMV_KERNELS_NATIVE AJOUR_GEMV_KERNELS_AARCH64
 #define AJOUR_WINOGRAD_KERNELS_NATIVE AJOUR_WINOGRAD_KERNELS_AARCH64
+#define AJOUR_UNPACK_KERNELS_NATIVE AJOUR_UNPACK_KERNELS_AARCH64
 #endif
 #ifdef AJOUR_CPU_KERNELS_NATIVE
 #define AJOUR_ROW(op, symbol, level, mr, nr, kr, lhs, rhs, acc) ajour_##op##_fn symbol;
 AJOUR_CPU_KERNELS_NATIVE(AJOUR_ROW)
 AJOUR_GEMV_KERNELS_NATIVE(AJOUR_ROW)
 AJOUR_WINOGRAD_KERNELS_NATIVE(AJOUR_ROW)
+AJOUR_UNPACK_KERNELS_NATIVE(AJOUR_ROW)
 #undef AJOUR_ROW
 #endif
 #define AJOUR_ROW(op, symbol) ajour_##op##_fn symbol;

@@ -47,7 +47,10 @@ std::optional<BandPlan> DispatchLowering::planBand(const GemmPlan &plan) {
                                      panels * plan.kernel->nr * plan.k * elementSize, /*copies=*/true);
   band.outputRows = blocking.tiles;
   int64_t panelsPerItem = llvm::divideCeil(panels, blocking.groups);
+  if (plan.unpack) // whole blocks of 16 columns
+    panelsPerItem = llvm::alignTo(panelsPerItem, panelsOfBlock(plan));
   band.groups = llvm::divideCeil(panels, panelsPerItem);
+  band.panelsPerItem = panelsPerItem;
   band.bandRows = (band.outputRows - 1) * stride + (kh - 1) * conv.getDilations()[0] + 1;
   return band;
 }
@@ -104,7 +107,7 @@ void DispatchLowering::lowerBands(const GemmPlan &plan, const BandPlan &band) {
   auto filter = cast<RankedTensorType>(conv.getFilter().getType());
   int64_t kh = filter.getDimSize(1), run = filter.getDimSize(2) * filter.getDimSize(3);
   int64_t height = *known(out[1]), width = *known(out[2]), panels = llvm::divideCeil(plan.n, kernel.nr);
-  int64_t panelsPerItem = llvm::divideCeil(panels, band.groups), blocks = llvm::divideCeil(height, band.outputRows);
+  int64_t panelsPerItem = band.panelsPerItem, blocks = llvm::divideCeil(height, band.outputRows);
   lowered.scratchBytes =
       getAffineConstantExpr(band.bandRows * band.rowElements * nn::elementBytes(type) + AJOUR_BUFFER_SLACK, context);
   lowered.copyKind = "band";
@@ -112,19 +115,23 @@ void DispatchLowering::lowerBands(const GemmPlan &plan, const BandPlan &band) {
   auto c = [&](int64_t value) { return e->i64(value); };
 
   items(out[0] * blocks * band.groups, [&](Value item) {
-    Value group = e->rem(item, c(band.groups)), block = e->div(item, c(band.groups));
+    auto [group, block] = splitItem(item, out[0] * blocks, band.groups, plan.unpack.has_value());
     Value image = e->div(block, c(blocks)), firstRow = e->mul(e->rem(block, c(blocks)), c(band.outputRows));
     Value rows = e->min(c(band.outputRows), e->sub(c(height), firstRow));
+    GemmBlock part;
+    part.firstPanel = e->mul(group, c(panelsPerItem));
+    part.lastPanel = e->min(c(panels), e->add(part.firstPanel, c(panelsPerItem)));
+    if (plan.unpack) {
+      reserveUnpacked(plan, part, panelsPerItem);
+      unpackOnce(plan, part, item, block);
+    }
     copyBand(plan, band, image, firstRow, rows);
     SmallVector<Value> accs;
     for (int64_t i = 0; i < kh; ++i)
       accs.push_back(e->frameArray(accType, kernel.mr * kernel.nr));
     Value lda = c(conv.getStrides()[1] * filter.getDimSize(3));
-    Value firstPanel = e->mul(group, c(panelsPerItem));
-    Value lastPanel = e->min(c(panels), e->add(firstPanel, c(panelsPerItem)));
-    e->loop(firstPanel, lastPanel, [&](Value panel) {
-      Value weights = e->pointer(operandPointer(OperandSpec::Packed, plan.weightsPack),
-                                 e->mul(panel, c(plan.k * kernel.nr)), type);
+    e->loop(part.firstPanel, part.lastPanel, [&](Value panel) {
+      Value weights = panelPointer(plan, part, panel);
       e->loop(c(0), rows, [&](Value row) {
         Value y = e->add(firstRow, row);
         Value bandRow = e->mul(e->mul(row, c(conv.getStrides()[0])), c(band.rowElements));

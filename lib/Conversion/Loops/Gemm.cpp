@@ -24,6 +24,10 @@ bool DispatchLowering::planZeroPoints(GemmPlan &plan, Value lhs, Value rhs, Valu
   Type lhsType = Emitter::elementType(lhs), rhsType = Emitter::elementType(rhs);
   auto is8 = [](Type type) { return type.isInteger(8); };
   std::optional<unsigned> weightsArgument = constantArgument(rhs);
+  if (!weightsArgument && lhsType.isF32() && rhsType.isF32()) {
+    plan.bias = bias;
+    return planUnpack(plan, rhs, weights);
+  }
   if (!weightsArgument)
     return false;
   weights.weights = *weightsArgument;
@@ -96,7 +100,8 @@ bool DispatchLowering::planLhs(GemmPlan &plan, Value lhs) {
 
 std::optional<GemmPlan> DispatchLowering::planMatmul(nn::MatmulOp op) {
   nn::Dims lhs = nn::getDims(op.getLhs()), rhs = nn::getDims(op.getRhs());
-  if (rhs.size() != 2 || op.getTransposeLhs() || !constantArgument(op.getRhs()))
+  bool isConstant = constantArgument(op.getRhs()) || storedForm(op.getRhs());
+  if (rhs.size() != 2 || op.getTransposeLhs() || !isConstant)
     return std::nullopt;
   auto k = nn::getConstant(lhs.back()), n = nn::getConstant(nn::getDims(op.getResult()).back());
   if (!k || !n || *k == 0 || *n == 0)
@@ -125,7 +130,8 @@ std::optional<GemmPlan> DispatchLowering::planMatmul(nn::MatmulOp op) {
 std::optional<GemmPlan> DispatchLowering::planConv(nn::ConvOp op) {
   nn::Dims in = nn::getDims(op.getInput()), out = nn::getDims(op.getResult());
   auto filter = cast<RankedTensorType>(op.getFilter().getType());
-  if (op.getGroups() != 1 || in.size() > 4 || !constantArgument(op.getFilter()))
+  bool isConstant = constantArgument(op.getFilter()) || storedForm(op.getFilter());
+  if (op.getGroups() != 1 || in.size() > 4 || !isConstant)
     return std::nullopt;
   GemmPlan plan{};
   plan.root = op;
@@ -257,6 +263,7 @@ void DispatchLowering::lowerGemm(const GemmPlan &plan) {
   int64_t paddedK = llvm::alignTo(plan.k, kernel.kr), panels = llvm::divideCeil(plan.n, kernel.nr);
   int64_t elementSize = nn::elementBytes(lhsType(plan));
   GemmSchedule schedule = scheduleGemm(plan);
+  scheduleUnpack(plan, schedule);
   int64_t panelsPerItem = schedule.panelsPerItem ? schedule.panelsPerItem : panels;
   int64_t groups = llvm::divideCeil(panels, panelsPerItem), blockRows = schedule.tiles * kernel.mr;
   AffineExpr blocks = plan.rows.ceilDiv(blockRows);
@@ -273,7 +280,7 @@ void DispatchLowering::lowerGemm(const GemmPlan &plan) {
   }
 
   items(plan.images * blocks * groups, [&](Value item) {
-    Value group = e->rem(item, e->i64(groups)), block = e->div(item, e->i64(groups));
+    auto [group, block] = splitItem(item, plan.images * blocks, groups, schedule.unpackAll);
     Value blockCount = e->size(blocks), rowCount = e->size(plan.rows);
     GemmBlock part;
     part.image = e->div(block, blockCount);
@@ -284,18 +291,22 @@ void DispatchLowering::lowerGemm(const GemmPlan &plan) {
       part.lhs = e->pointer(e->buffer(plan.source), e->i64(plan.offset), lhsType(plan));
     part.firstPanel = e->mul(group, e->i64(panelsPerItem));
     part.lastPanel = e->min(e->i64(panels), e->add(part.firstPanel, e->i64(panelsPerItem)));
+    if (plan.unpack)
+      reserveUnpacked(plan, part, schedule.unpackAll ? panelsPerItem : 1);
+    if (schedule.unpackAll)
+      unpackOnce(plan, part, item, block);
     if (!plan.direct)
       copyRows(plan, part, scratchStride);
     part.acc = e->frameArray(accType(plan), kernel.mr * kernel.nr);
     part.rowSums = plan.needsRowSums ? e->frameArray(e->b.getI32Type(), kernel.mr) : Value();
     if (schedule.stretches > 1) {
-      e->loop(part.firstPanel, part.lastPanel, [&](Value panel) { emitStretches(plan, schedule, part, panel); });
+      emitPanels(plan, schedule, part, [&](Value panel) { emitStretches(plan, schedule, part, panel); });
     } else if (schedule.rowsOuter) {
       emitRowTiles(plan, part, [&](Value row, Value count) {
         e->loop(part.firstPanel, part.lastPanel, [&](Value panel) { emitGemmTile(plan, part, row, count, panel); });
       });
     } else {
-      e->loop(part.firstPanel, part.lastPanel, [&](Value panel) {
+      emitPanels(plan, schedule, part, [&](Value panel) {
         emitRowTiles(plan, part, [&](Value row, Value count) { emitGemmTile(plan, part, row, count, panel); });
       });
     }
@@ -392,8 +403,7 @@ void DispatchLowering::emitStretches(const GemmPlan &plan, const GemmSchedule &s
   Type type = lhsType(plan), accType = this->accType(plan);
   int64_t rows = *known(plan.rows), paddedK = llvm::alignTo(plan.k, kernel.kr);
   int64_t depth = llvm::alignTo(llvm::divideCeil(paddedK, schedule.stretches), kernel.kr);
-  Value weights = e->pointer(operandPointer(OperandSpec::Packed, plan.weightsPack),
-                             e->mul(panel, e->i64(paddedK * kernel.nr)), type);
+  Value weights = panelPointer(plan, part, panel);
   int64_t tiles = llvm::divideCeil(rows, kernel.mr);
   std::vector<SmallVector<Value>> accs(tiles);
   for (int64_t from = 0; from < paddedK; from += depth)
@@ -421,8 +431,7 @@ void DispatchLowering::emitGemmTile(const GemmPlan &plan, const GemmBlock &part,
                        ? e->add(row, e->mul(part.image, e->size(plan.rows)))
                        : row;
   prefetchEpilogue(plan, panel, firstRow, count);
-  Value rhs = e->pointer(operandPointer(OperandSpec::Packed, plan.weightsPack),
-                         e->mul(panel, e->mul(paddedK, e->i64(kernel.nr))), lhsType(plan));
+  Value rhs = panelPointer(plan, part, panel);
   Value computed = matchPattern(count, m_Constant()) ? count : e->i64(kernel.mr);
   callKernel(kernel.symbol, {lhs, part.lda, rhs, part.acc, computed, paddedK});
   if (part.rowSums)

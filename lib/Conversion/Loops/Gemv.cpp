@@ -18,6 +18,8 @@ using encoding::GemvFormat;
 
 /// Rows of one kernel call.
 static constexpr int64_t callRows = 4;
+/// Rows up to which weights of few bits are read as they are.
+static constexpr int64_t mostStoredRows = 16;
 /// Work items that a product should have.
 static constexpr int64_t wantedGemvItems = 16;
 
@@ -146,7 +148,10 @@ std::optional<GemvPlan> DispatchLowering::planGemv(nn::MatmulOp op) {
   weights.k = *k;
   weights.n = *n;
   weights.transposed = op.getTransposeRhs();
-  if (planStoredWeights(plan, op, weights)) {
+  // Many rows: weights are unpacked into panels once, for the dense kernel.
+  std::optional<int64_t> rows = known(plan.product.rows);
+  bool hasManyRows = rows && *rows > mostStoredRows && storedForm(op.getRhs());
+  if (!hasManyRows && planStoredWeights(plan, op, weights)) {
     plan.product.bias = op.getBias();
     plan.product.weightsPack = addPack(weights);
   } else if (!planSparseWeights(plan, op, weights)) {

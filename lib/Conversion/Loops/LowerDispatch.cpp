@@ -117,15 +117,17 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
   llvm::SmallDenseSet<unsigned> packedArguments;
   for (const PackSpec &pack : lowered.packs) {
     packedArguments.insert(pack.weights);
-    for (int argument : {pack.bias, pack.scales, pack.zeroPoints})
+    for (int argument : {pack.bias, pack.scales, pack.zeroPoints, pack.stored.scales, pack.stored.zeroPoints, pack.stored.codebook})
       if (argument >= 0)
         packedArguments.insert(argument);
   }
   for (BlockArgument argument : callee.getArguments()) {
     // An argument that only went into a pack is not an operand.
     bool onlyPacked = packedArguments.contains(argument.getArgNumber()) &&
-                      llvm::all_of(argument.getUsers(),
-                                   [&](Operation *user) { return user == root || (gemv && user == gemv->stored); }) &&
+                      llvm::all_of(argument.getUsers(), [&](Operation *user) {
+                        return user == root || (gemv && user == gemv->stored) ||
+                               (gemm && gemm->unpack && user == gemm->unpack->form);
+                      }) &&
                       !(gemv && (gemv->product.bias == argument || gemv->product.source == argument)) &&
                       !(gemm && gemm->bias == argument) && !(depthwise && depthwise->bias == argument) &&
                       !(gemm && gemm->source == argument) && !(sparse && sparse->bias == argument);

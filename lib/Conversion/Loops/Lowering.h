@@ -26,6 +26,16 @@ struct WinogradLayout {
   mlir::Value products;
 };
 
+/// How weights that keep their few bits become dense panels in scratch: a kernel unpacks blocks of 16 columns.
+struct UnpackPlan {
+  mlir::Operation *form; ///< what the weights are stored as
+  const char *symbol;
+  int64_t blockBytes;
+  int64_t rows; ///< k of a panel, with the padding of its last group
+  int codebookPack = -1;
+  llvm::SmallVector<int64_t> arguments; ///< of the kernel behind the panel's
+};
+
 /// A product that a micro-kernel computes: rows of an lhs times packed panels of constant weights.
 struct GemmPlan {
   const ajour_kernel_row *kernel;
@@ -44,7 +54,11 @@ struct GemmPlan {
   unsigned weightsPack = 0;
   int biasPack = -1;
   std::optional<WinogradPlan> winograd;
+  std::optional<UnpackPlan> unpack;
 };
+
+/// Panels that a block of 16 unpacked columns makes; more than one where panels are narrower.
+int64_t panelsOfBlock(const GemmPlan &plan);
 
 /// How the work items of a product are made and walked.
 struct GemmSchedule {
@@ -52,6 +66,7 @@ struct GemmSchedule {
   int64_t panelsPerItem = 0; ///< 0: all
   int64_t stretches = 1;     ///< of the depth
   bool rowsOuter = false;    ///< a row tile meets all panels before the next tile does
+  bool unpackAll = false;    ///< stored weights: all panels of an item at once, for all blocks of rows that follow
 };
 
 /// What one work item of a product works on, as values.
@@ -60,13 +75,14 @@ struct GemmBlock {
   mlir::Value firstPanel, lastPanel;
   mlir::Value lhs, lda;           ///< row 0 of the matrix, or of scratch, which holds row `first`
   mlir::Value acc, rowSums;
+  mlir::Value unpacked, firstUnpacked; ///< panels in scratch, and the first of them
 };
 
 /// A convolution whose rows need no copy for each tap: a band of padded input rows is copied once, and each window
 /// row is a contiguous run in it.
 struct BandPlan {
   int64_t outputRows;  ///< of one work item
-  int64_t groups;      ///< of panels
+  int64_t groups, panelsPerItem; ///< of panels
   int64_t tilePixels;  ///< of one kernel call, within an output row
   int64_t bandRows, rowElements; ///< of the copy in scratch
 };
@@ -149,6 +165,9 @@ private:
                       llvm::ArrayRef<int32_t> rhsZeroPoints, PackSpec weights);
   RecurrentPlan planRecurrent(mlir::Operation *op);
   std::optional<unsigned> constantArgument(mlir::Value value);
+  mlir::Operation *storedForm(mlir::Value value);
+  bool planUnpack(GemmPlan &plan, mlir::Value rhs, PackSpec weights);
+  void scheduleUnpack(const GemmPlan &plan, GemmSchedule &schedule);
   unsigned addPack(PackSpec spec);
 
   // Whole dispatches. Each sets `work` (and `scratch`) and writes the body of the item loop.
@@ -209,6 +228,15 @@ private:
                   llvm::function_ref<void(mlir::Value column, mlir::Value n)> body);
   void emitElement(const GemmPlan &plan, llvm::ArrayRef<mlir::Value> accs, mlir::Value rowSum, mlir::Value row,
                    const Index &pixel, mlir::Value j, mlir::Value n);
+  int64_t panelElements(const GemmPlan &plan);
+  mlir::Value panelPointer(const GemmPlan &plan, const GemmBlock &part, mlir::Value panel);
+  std::pair<mlir::Value, mlir::Value> splitItem(mlir::Value item, mlir::AffineExpr blocks, int64_t groups,
+                                                bool groupsOuter);
+  void reserveUnpacked(const GemmPlan &plan, GemmBlock &part, int64_t panels);
+  void unpackPanels(const GemmPlan &plan, const GemmBlock &part, mlir::Value first, mlir::Value last);
+  void unpackOnce(const GemmPlan &plan, GemmBlock &part, mlir::Value item, mlir::Value block);
+  void emitPanels(const GemmPlan &plan, const GemmSchedule &schedule, GemmBlock &part,
+                  llvm::function_ref<void(mlir::Value)> body);
   void emitRowTiles(const GemmPlan &plan, const GemmBlock &part,
                     llvm::function_ref<void(mlir::Value row, mlir::Value count)> tile);
   void emitGemmTile(const GemmPlan &plan, const GemmBlock &part, mlir::Value row, mlir::Value count, mlir::Value panel);

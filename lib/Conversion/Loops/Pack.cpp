@@ -1,8 +1,11 @@
 //===- Pack.cpp - bytes of packed operands --------------------------------------------===//
 #include "ajour/Conversion/Dispatch.h"
 #include "ajour/Dialect/NN/Shapes.h"
+#include "ajour/Encoding/PackStored.h"
 #include "ajour/Encoding/Packing.h"
 #include "ajour/Encoding/Winograd.h"
+
+#include <cstring>
 
 using namespace mlir;
 
@@ -95,6 +98,121 @@ static std::vector<char> packGemv(const PackSpec &spec, ArrayRef<ElementsAttr> c
   return packed ? std::vector<char>(packed->begin(), packed->end()) : std::vector<char>();
 }
 
+/// Where the parameter of weight (p, j) stands among those of a stored weight.
+static int64_t parameterAt(const PackSpec &spec, ArrayRef<int64_t> weight, ArrayRef<int64_t> parameters, int64_t p,
+                           int64_t j) {
+  SmallVector<int64_t> index(weight.size());
+  if (spec.transposed) {
+    index[0] = j;
+    for (size_t d = weight.size(); d-- > 1;) {
+      index[d] = p % weight[d];
+      p /= weight[d];
+    }
+  } else {
+    index = {p, j};
+  }
+  int64_t position = 0;
+  for (size_t d = 0; d < weight.size(); ++d) {
+    int64_t own = int64_t(d) == spec.stored.axis ? index[d] / spec.stored.sourceGroup : index[d];
+    position = position * parameters[d] + (parameters[d] == 1 ? 0 : own);
+  }
+  return position;
+}
+
+/// The parameters of a stored weight as floats, [groups][n].
+static std::vector<float> parametersOf(const PackSpec &spec, ArrayRef<ElementsAttr> constants, int argument, float add) {
+  ElementsAttr attr = constants[argument];
+  std::vector<float> all;
+  if (std::optional<std::vector<float>> floats = nn::constantFloats(attr)) {
+    all = *floats;
+  } else {
+    std::vector<int64_t> ints = *nn::constantInts(attr);
+    for (int64_t value : ints)
+      all.push_back(float(value) + add);
+  }
+  ArrayRef<int64_t> weight = constants[spec.weights].getShapedType().getShape();
+  ArrayRef<int64_t> shape = attr.getShapedType().getShape();
+  std::vector<float> result;
+  for (int64_t p = 0; p < spec.k; p += spec.stored.group)
+    for (int64_t j = 0; j < spec.n; ++j)
+      result.push_back(all[parameterAt(spec, weight, shape, p, j)]);
+  return result;
+}
+
+/// A weight [n][k] as floats, whatever it is stored as.
+static std::vector<float> decodedWeights(const PackSpec &spec, ArrayRef<ElementsAttr> constants) {
+  ElementsAttr attr = constants[spec.weights];
+  const StoredSpec &stored = spec.stored;
+  if (!stored.isCodes)
+    return floatWeights(attr);
+  std::vector<int64_t> codes = *nn::constantInts(attr);
+  std::vector<float> entries, scales, zeros;
+  if (stored.codebook >= 0)
+    entries = floatWeights(constants[stored.codebook]);
+  if (stored.scales >= 0)
+    scales = parametersOf(spec, constants, stored.scales, 0);
+  if (stored.zeroPoints >= 0)
+    zeros = parametersOf(spec, constants, stored.zeroPoints, 0);
+  std::vector<float> weights(codes.size());
+  for (int64_t j = 0; j < spec.n; ++j)
+    for (int64_t p = 0; p < spec.k; ++p) {
+      int64_t group = p / stored.group * spec.n + j, code = codes[j * spec.k + p];
+      float value = entries.empty() ? float(code) - (zeros.empty() ? 0 : zeros[group])
+                                    : entries[std::min<int64_t>(code, entries.size() - 1)];
+      weights[j * spec.k + p] = scales.empty() ? value : value * scales[group];
+    }
+  return weights;
+}
+
+/// Blocks of codes: signed ones are shifted to begin at 0, integer zero points with them.
+static std::vector<char> packStoredCodes(const PackSpec &spec, ArrayRef<ElementsAttr> constants) {
+  using Format = encoding::StoredFormat;
+  const StoredSpec &stored = spec.stored;
+  ElementsAttr attr = constants[spec.weights];
+  bool isSigned = !nn::isUnsigned(attr.getElementType());
+  auto shift = uint8_t(isSigned ? 1 << (stored.bits - 1) : 0), mask = uint8_t((1 << stored.bits) - 1);
+  std::vector<char> storage;
+  std::vector<uint8_t> codes;
+  // An index beyond the table names its last entry, with which the table is filled up.
+  for (char code : nn::constantBytes(attr, storage))
+    codes.push_back(spec.kind == PackSpec::StoredCodebook ? std::min(uint8_t(code), mask)
+                                                          : uint8_t((uint8_t(code) + shift) & mask));
+  Format format;
+  format.bits = stored.bits;
+  format.group = stored.group;
+  format.scales = stored.scales < 0 ? Format::NoScales : stored.halfScales ? Format::HalfScales : Format::FloatScales;
+  format.zeros = stored.zeroPoints < 0 ? Format::NoZeros : stored.realZeros ? Format::RealZeros : Format::ByteZeros;
+  std::vector<float> scales, zeros;
+  if (stored.scales >= 0)
+    scales = parametersOf(spec, constants, stored.scales, 0);
+  if (stored.zeroPoints >= 0)
+    zeros = parametersOf(spec, constants, stored.zeroPoints, shift);
+  int64_t groups = encoding::storedGroups(format, spec.k);
+  auto view = [&](const std::vector<float> &values) {
+    return encoding::WeightView<float>{values.data(), groups, spec.n, spec.n, 1};
+  };
+  std::vector<uint8_t> packed(encoding::storedBytes(format, spec.k, spec.n));
+  encoding::packStored(format, {matrix(spec, codes), view(scales), view(zeros)}, packed);
+  return bytesOf(packed);
+}
+
+/// The entries of a codebook as f32, filled up to as many as an index can name.
+static std::vector<char> packCodebook(const PackSpec &spec, ElementsAttr table) {
+  std::vector<float> entries = floatWeights(table);
+  entries.resize(int64_t(1) << spec.stored.bits, entries.back());
+  return bytesOf(entries);
+}
+
+static std::vector<char> packHalfBlocks(const PackSpec &spec, ElementsAttr attr) {
+  std::vector<char> storage;
+  ArrayRef<char> bytes = nn::constantBytes(attr, storage);
+  std::vector<uint16_t> halves(bytes.size() / 2);
+  std::memcpy(halves.data(), bytes.data(), bytes.size());
+  std::vector<uint16_t> packed(llvm::alignTo(spec.n, encoding::storedColumns) * spec.k);
+  encoding::packHalves(matrix(spec, halves), packed);
+  return bytesOf(packed);
+}
+
 std::vector<char> packOperand(const PackSpec &spec, ArrayRef<ElementsAttr> constants) {
   ElementsAttr attr = constants[spec.weights];
   switch (spec.kind) {
@@ -105,7 +223,7 @@ std::vector<char> packOperand(const PackSpec &spec, ArrayRef<ElementsAttr> const
     return bytesOf(packed);
   }
   case PackSpec::WinogradF32: {
-    std::vector<float> weights = floatWeights(attr);
+    std::vector<float> weights = decodedWeights(spec, constants);
     int64_t channels = spec.k / 9;
     std::vector<float> packed(encoding::packedWinogradSize(spec.tile, channels, spec.n, spec.nr));
     encoding::packWinograd(weights.data(), spec.tile, channels, spec.n, spec.nr, packed);
@@ -149,6 +267,13 @@ std::vector<char> packOperand(const PackSpec &spec, ArrayRef<ElementsAttr> const
     return bytesOf(encoding::packSparse(spec.sparse, floatWeights(attr).data()).index);
   case PackSpec::Gemv:
     return packGemv(spec, constants);
+  case PackSpec::StoredInt:
+  case PackSpec::StoredCodebook:
+    return packStoredCodes(spec, constants);
+  case PackSpec::StoredHalf:
+    return packHalfBlocks(spec, attr);
+  case PackSpec::Codebook:
+    return packCodebook(spec, attr);
   }
   llvm_unreachable("unknown pack");
 }

@@ -69,7 +69,7 @@ struct FoldPass : PassWrapper<FoldPass, OperationPass<func::FuncOp>> {
   bool mayFold(Operation *op) const {
     if (!isa<NNDialect>(op->getDialect()) || isa<ConstantOp>(op) || op->use_empty())
       return false;
-    if (isStoredForm(op) && !options.foldDequantize)
+    if (isStoredForm(op) && (!options.foldDequantize || simplify::isStoredWeight(op->getResult(0))))
       return false;
     int64_t in = 0, out = 0;
     for (Value operand : op->getOperands()) {

@@ -22,6 +22,7 @@ const std::vector<Stage> &stages() {
       {"nn-recurrent", [] { return createRecurrentPass(); }},
       {"nn-fold", [] { return createFoldPass(); }},
       {"nn-integer", [] { return createIntegerPass(); }},
+      {"nn-weights", [] { return createWeightsPass(); }},
       {"nn-fold-weights", [] { return createFoldPass({/*foldDequantize=*/true}); }},
       {"nn-fold-affine", [] { return createFoldAffinePass(); }},
       {"nn-layout", [] { return createLayoutPass(); }},

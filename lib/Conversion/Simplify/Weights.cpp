@@ -14,15 +14,59 @@ using namespace ajour::nn;
 namespace ajour {
 namespace simplify {
 
+/// The fewest elements of a group that a kernel unpacks.
+constexpr int64_t shortestGroup = 16;
+
+/// Whether the parameters of a weight lie so that a product can read it: for each output, and along the depth in groups. The
+/// depth is dimension `depth`, or, with `depth` the last of several, all dimensions but the outputs'.
+bool hasReadableGroups(RankedTensorType weight, RankedTensorType parameters, int64_t axis, int64_t group, int64_t outputs,
+                       int64_t depth) {
+  for (int64_t d = 0; d < weight.getRank(); ++d)
+    if (d != outputs && d != depth && parameters.getDimSize(d) != 1)
+      return false;
+  if (parameters.getDimSize(depth) == 1)
+    return true;
+  bool isWhole = weight.getRank() == 2 || weight.getDimSize(depth) % group == 0;
+  return axis == depth && group % shortestGroup == 0 && isWhole;
+}
+
+/// More zeros than not: a kernel that leaves them out is the better choice, and reads f32.
+bool isSparse(ElementsAttr attr) {
+  if (!attr)
+    return false;
+  std::vector<float> values = *constantFloats(attr);
+  return llvm::count(values, 0.0f) * 2 > int64_t(values.size());
+}
+
+/// Whether the operation that defines a product's weight is one that its kernel unpacks.
+bool isReadableForm(OpOperand &use, int64_t outputs, int64_t depth) {
+  RankedTensorType type = tensorType(use.get());
+  auto hasGroups = [&](auto op) {
+    return !op.getScales() || hasReadableGroups(type, tensorType(op.getScales()), op.getAxis(), op.getGroup(), outputs, depth);
+  };
+  Operation *form = use.get().getDefiningOp();
+  if (auto grouped = dyn_cast_or_null<DequantizeGroupedOp>(form))
+    return hasGroups(grouped);
+  if (auto codebook = dyn_cast_or_null<DequantizeCodebookOp>(form))
+    return tensorType(codebook.getTable()).getRank() == 1 && hasGroups(codebook);
+  if (auto cast = dyn_cast_or_null<CastOp>(form))
+    return elementType(cast.getInput()).isF16() && !isSparse(getConstantValue(cast.getInput()));
+  return true; // moved first
+}
+
 /// Whether compiled code can read the operand in its stored form.
 static bool readsStoredWeights(OpOperand &use) {
   Operation *op = use.getOwner();
   RankedTensorType type = tensorType(use.get());
-  if (isa<MatmulOp>(op))
-    return use.getOperandNumber() == 1 && type.getElementType().isF32() &&
-           llvm::all_of(type.getShape().drop_back(2), [](int64_t size) { return size == 1; });
+  if (auto matmul = dyn_cast<MatmulOp>(op)) {
+    int64_t last = type.getRank() - 1, outputs = matmul.getTransposeRhs() ? last - 1 : last;
+    return use.getOperandNumber() == 1 && type.getElementType().isF32() && !matmul.getTransposeLhs() &&
+           llvm::all_of(type.getShape().drop_back(2), [](int64_t size) { return size == 1; }) &&
+           isReadableForm(use, outputs, 2 * last - 1 - outputs);
+  }
   if (auto conv = dyn_cast<ConvOp>(op))
-    return use.getOperandNumber() == 1 && type.getElementType().isF32() && conv.getGroups() == 1 && type.getRank() <= 4;
+    return use.getOperandNumber() == 1 && type.getElementType().isF32() && conv.getGroups() == 1 &&
+           type.getRank() <= 4 && isReadableForm(use, 0, type.getRank() - 1);
   if (auto gather = dyn_cast<GatherOp>(op))
     return use.getOperandNumber() == 0;
   if (isa<TransposeOp, ReshapeOp>(op))
@@ -59,14 +103,15 @@ struct GroupedWeight : OpRewritePattern<DequantizeOp> {
       operands[2] = ConstantOp::create(rewriter, loc, zeroType, makeConstant(zeroType, zeros));
     }
     rewriter.replaceOpWithNewOp<DequantizeGroupedOp>(op, op.getType(), operands[0], operands[1], operands[2], axis,
-                                                     count == 1 ? type.getDimSize(0) : 1, bitsOf(attr));
+                                                     count == 1 ? type.getDimSize(0) : 1, bitsOf(attr, op.getZeroPoints()));
     return success();
   }
 
-  /// The fewest bits that hold all values.
-  static int64_t bitsOf(ElementsAttr attr) {
+  /// The fewest bits that hold all values and zero points.
+  static int64_t bitsOf(ElementsAttr attr, ArrayRef<int32_t> zeroPoints) {
     int64_t bits = 1, low = 0, high = 0;
     std::vector<int64_t> values = *constantInts(attr);
+    values.insert(values.end(), zeroPoints.begin(), zeroPoints.end());
     for (int64_t value : values) {
       low = std::min(low, value);
       high = std::max(high, value);

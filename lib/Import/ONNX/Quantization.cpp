@@ -408,6 +408,14 @@ Value unpacked(Node &n, size_t i, const char *what, int64_t rows, int64_t perRow
   return n.constant(RankedTensorType::get({rows, keep}, byteType(n)), values);
 }
 
+/// Codes of `bits` without zero points of their own, which have 2^(bits - 1): signed, with zero points of 0.
+Value centered(Node &n, Value codes, int64_t bits) {
+  std::vector<char> values = nn::constantBytes(nn::getConstantValue(codes));
+  for (char &value : values)
+    value = char(uint8_t(value) - (1 << (bits - 1)));
+  return n.constant(nn::withElementType(Node::typeOf(codes), IntegerType::get(n.context(), 8)), values);
+}
+
 /// Scales or real zero points of MatMulNBits as [N, blocks].
 Value blockParameters(Node &n, size_t i, const char *what, int64_t columns, int64_t blocks) {
   Value v = n.in(i);
@@ -446,26 +454,27 @@ void matMulNBits(Node &n) {
   int64_t blocks = llvm::divideCeil(k, block);
   Value weight = unpacked(n, 1, "weight", columns, blocks * block, bits, k);
   Value scales = blockParameters(n, 2, "scale", columns, blocks), zeros;
-  if (!n.has(3)) {
-    std::vector<char> middle(columns * blocks, char(1 << (bits - 1)));
-    zeros = n.constant(RankedTensorType::get({columns, blocks}, byteType(n)), middle);
-  } else if (Node::isFloat(n.in(3))) {
+  if (!n.has(3))
+    weight = centered(n, weight, bits);
+  else if (Node::isFloat(n.in(3)))
     zeros = n.cast(blockParameters(n, 3, "zero point", columns, blocks), Node::elementOf(scales));
-  } else {
+  else
     zeros = unpacked(n, 3, "zero point", columns, blocks, bits, blocks);
-  }
   if (std::optional<Ints> groups = reorderedGroups(n, k, block)) {
     // Parameters for each element; sorting K by group would move the reordering to the activations.
     Value indices = n.constantInts(*groups, n.i64Type());
     scales = n.gather(scales, indices, 1);
-    zeros = n.gather(zeros, indices, 1);
+    zeros = zeros ? n.gather(zeros, indices, 1) : zeros;
     block = 1;
   }
   nn::DequantizeGroupedOp::Properties p;
   p.axis = n.i64(1);
   p.group = n.i64(block);
   p.bits = n.i64(bits);
-  Value b = n.make1<nn::DequantizeGroupedOp>({weight, scales, zeros}, p,
+  SmallVector<Value> operands{weight, scales};
+  if (zeros)
+    operands.push_back(zeros);
+  Value b = n.make1<nn::DequantizeGroupedOp>(operands, p,
                                              nn::withElementType(Node::typeOf(weight), Node::elementOf(a)));
   n.set(0, n.matmul(a, b, n.inOrNull(5), false, /*transposeRhs=*/true));
 }
@@ -504,10 +513,7 @@ void gatherBlockQuantized(Node &n) {
     if (Node::rankOf(zeros) == Node::rankOf(scales) && Node::dimsOf(zeros).back() != wanted)
       zeros = n.sliceAxis(zeros, rank - 1, 0, wanted);
   } else if (isPacked) {
-    RankedTensorType type = nn::withElementType(Node::typeOf(scales), byteType(n));
-    if (!type.hasStaticShape())
-      n.refuse("its scales are " + n.text(scales) + ", expected known sizes");
-    zeros = n.constant(type, std::vector<char>(type.getNumElements(), char(1 << (bits - 1))));
+    data = centered(n, data, bits);
   }
   nn::DequantizeGroupedOp::Properties p;
   p.axis = n.i64(axis);
