@@ -139,22 +139,46 @@ TEST(CpuTarget, KernelIsInlined) {
   }
 }
 
+/// The types of a kernel's operands as MLIR writes them, and values of them in `loadBuffers`.
+template <typename Function> struct Signature;
+template <typename... Operands> struct Signature<void(Operands...)> {
+  std::string types, values;
+  Signature() { (add(std::is_pointer_v<Operands>), ...); }
+  void add(bool isPointer) {
+    const char *separator = types.empty() ? "" : ", ";
+    types += separator + std::string(isPointer ? "!llvm.ptr" : "i64");
+    values += separator + std::string(isPointer ? "%a" : "%end");
+  }
+};
+
 TEST(CpuTarget, EveryKernelLinksAtItsLevel) {
-  for (int32_t i = 0; i < ajour_kernel_count(); ++i) {
-    const ajour_kernel_row &row = ajour_kernel_table[i];
-    bool gemm = row.op == AJOUR_KERNEL_gemm_f32 || row.op == AJOUR_KERNEL_gemm_8bit;
-    int integers = gemm ? 2 : row.op == AJOUR_KERNEL_dwconv_f32 ? 10 : 12;
-    std::string types = gemm ? "!llvm.ptr, i64, !llvm.ptr, !llvm.ptr" : "!llvm.ptr, i64, i64, !llvm.ptr, !llvm.ptr";
-    std::string operands = gemm ? "%a, %begin, %b, %c" : "%a, %begin, %begin, %b, %c";
-    for (int j = 0; j < integers; ++j)
-      types += ", i64", operands += ", %end";
-    std::string name = std::string("@") + row.symbol;
+  struct Kernel {
+    const char *symbol;
+    ajour_cpu_level level;
+    std::string types, values;
+  };
+  std::vector<Kernel> kernels;
+#define AJOUR_ROW(op, symbol, level, mr, nr, kr, lhs, rhs, acc) \
+  if (Signature<ajour_##op##_fn> s; true)                       \
+    kernels.push_back({#symbol, AJOUR_LEVEL_##level, s.types, s.values});
+  AJOUR_CPU_KERNELS_X86_64(AJOUR_ROW)
+  AJOUR_CPU_KERNELS_AARCH64(AJOUR_ROW)
+  AJOUR_GEMV_KERNELS_X86_64(AJOUR_ROW)
+  AJOUR_GEMV_KERNELS_AARCH64(AJOUR_ROW)
+  AJOUR_WINOGRAD_KERNELS_X86_64(AJOUR_ROW)
+  AJOUR_WINOGRAD_KERNELS_AARCH64(AJOUR_ROW)
+  AJOUR_UNPACK_KERNELS_X86_64(AJOUR_ROW)
+  AJOUR_UNPACK_KERNELS_AARCH64(AJOUR_ROW)
+#undef AJOUR_ROW
+  ASSERT_EQ(int32_t(kernels.size()), ajour_kernel_count());
+  for (const Kernel &kernel : kernels) {
+    std::string name = std::string("@") + kernel.symbol;
     Session session;
-    auto code = session.emit(withBody(std::string(loadBuffers) + "func.call " + name + "(" + operands + ") : (" + types + ") -> ()",
-                                      "func.func private " + name + "(" + types + ")"),
-                             row.level);
-    ASSERT_TRUE(succeeded(code)) << row.symbol << ": " << session.takeErrors();
-    EXPECT_TRUE(readSymbols(code->sharedObject).undefined.empty()) << row.symbol;
+    auto code = session.emit(withBody(std::string(loadBuffers) + "func.call " + name + "(" + kernel.values + ") : (" + kernel.types + ") -> ()",
+                                      "func.func private " + name + "(" + kernel.types + ")"),
+                             kernel.level);
+    ASSERT_TRUE(succeeded(code)) << kernel.symbol << ": " << session.takeErrors();
+    EXPECT_TRUE(readSymbols(code->sharedObject).undefined.empty()) << kernel.symbol;
   }
 }
 
