@@ -339,6 +339,10 @@ TEST_F(CompilerCommands, GenerateTakesLanguageModels) {
   Outcome outcome = call({"compile", folder, "-o", artifact});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_NE(outcome.err.find(folder + "/model.safetensors: cannot be read"), std::string::npos) << outcome.err;
+  EXPECT_EQ(call({"compile", folder, "-o", artifact, "--dim", "batch=1..2"}).err,
+            folder + ": error: has no dimension called 'batch'; its dimensions are 'tokens', 'length'\n");
+  EXPECT_EQ(call({"compile", folder, "-o", artifact, "--dim", "length=1..9"}).err,
+            folder + ": error: the dimension 'length' goes from 1 to at most 8, the model's context; found 1..9\n");
   writeFile(folder + "/config.json", std::string_view(R"({"model_type": "bloom"})"));
   EXPECT_EQ(call({"compile", folder, "-o", artifact}).err,
             folder + ": error: config.json: model_type is 'bloom'; llama, mistral, qwen2 and qwen3 are known\n");

@@ -89,13 +89,30 @@ private:
 /// A language model's inputs: tokens, their positions, and which positions each of them attends to.
 enum Inputs { tokensInput, positionsInput, visibleInput, inputCount };
 
+/// Its symbolic dimensions: tokens of a call, and positions in all.
+enum Symbols { tokensSymbol, lengthSymbol, symbolCount };
+
+int64_t mostOf(const ajour_model *model, Symbols which) {
+  ajour_symbol_info symbol = AJOUR_INIT(ajour_symbol_info);
+  check(ajour_model_symbol(model, which, &symbol));
+  return symbol.max;
+}
+
 /// A session that remembers the tokens which it has been given.
 class Conversation {
 public:
-  Conversation(ajour_model *model, uint32_t threads) : session(createSession(model, threads)) {}
+  Conversation(ajour_model *model, uint32_t threads)
+      : session(createSession(model, threads)), batch(size_t(mostOf(model, tokensSymbol))) {}
 
-  /// The logits that follow after some more tokens.
+  /// The logits that follow after some more tokens, at least one. As many are given at a time as the model takes.
   std::span<const float> add(std::span<const int32_t> ids) {
+    for (; ids.size() > batch; ids = ids.subspan(batch))
+      addBatch(ids.first(batch));
+    return addBatch(ids);
+  }
+
+private:
+  std::span<const float> addBatch(std::span<const int32_t> ids) {
     int64_t count = int64_t(ids.size()), shape[2] = {count, length + count};
     std::vector<int64_t> tokens(ids.begin(), ids.end()), positions(ids.size());
     std::vector<uint8_t> visible(size_t(shape[0] * shape[1]));
@@ -114,8 +131,8 @@ public:
     return {static_cast<const float *>(view.data) + size_t(count - 1) * vocabulary, vocabulary};
   }
 
-private:
   SessionPointer session;
+  size_t batch;
   int64_t length = 0;
 };
 
@@ -123,14 +140,13 @@ private:
 int64_t contextOf(const ajour_model *model, const std::string &file) {
   static const char *names[inputCount] = {"tokens", "positions", "visible"};
   std::vector<TensorInfo> inputs = inputInfos(model), outputs = outputInfos(model);
-  bool good = inputs.size() == inputCount && !outputs.empty() && outputs[0].name == "logits" && modelInfo(model).symbol_count > 0;
+  bool good = inputs.size() == inputCount && !outputs.empty() && outputs[0].name == "logits" && modelInfo(model).symbol_count == symbolCount &&
+              mostOf(model, tokensSymbol) > 0 && mostOf(model, lengthSymbol) > 0;
   for (size_t i = 0; good && i < inputCount; ++i)
     good = inputs[i].name == names[i];
   if (!good)
     throw ToolError(file + ": is no language model: expected the inputs 'tokens', 'positions' and 'visible' and the output 'logits'");
-  ajour_symbol_info symbol = AJOUR_INIT(ajour_symbol_info);
-  check(ajour_model_symbol(model, 0, &symbol));
-  return symbol.max;
+  return mostOf(model, lengthSymbol);
 }
 
 void generate(const GenerateOptions &options, const CommandHooks &hooks) {
@@ -140,7 +156,7 @@ void generate(const GenerateOptions &options, const CommandHooks &hooks) {
   int64_t context = contextOf(model.get(), options.file);
   Tokenizer tokenizer = openTokenizer(model.get(), options.file);
   std::vector<int32_t> history = encodePrompt(options, tokenizer);
-  if (context > 0 && int64_t(history.size()) > context)
+  if (int64_t(history.size()) > context)
     throw ToolError("--prompt: the text is " + std::to_string(history.size()) + " tokens long, the model takes " +
                     std::to_string(context));
   Conversation conversation(model.get(), options.threads);
@@ -151,7 +167,7 @@ void generate(const GenerateOptions &options, const CommandHooks &hooks) {
   Clock::time_point start = Clock::now(), first = start;
   int64_t count = 0;
   Text text;
-  while (count < options.tokens && (context <= 0 || int64_t(history.size()) <= context)) {
+  while (count < options.tokens && int64_t(history.size()) <= context) {
     std::span<const float> logits = conversation.add(std::span(history).subspan(given));
     given = history.size();
     int32_t id = sampler.sample(logits.data(), int32_t(logits.size()), history.data(), history.size());

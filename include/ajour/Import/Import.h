@@ -43,7 +43,8 @@ mlir::OwningOpRef<mlir::ModuleOp> importTFLite(mlir::MLIRContext *context, const
 
 /// Language models: a GGUF file (or the first of a split model), and a Hugging Face folder or a .safetensors file in one, with its
 /// config.json. The module's main takes `tokens` and `positions` (i64 [tokens]) and `visible` (i1 [tokens, length]: the positions that
-/// each token attends to) and gives `logits` (f32 [tokens, vocabulary]); keys and values are states.
+/// each token attends to) and gives `logits` (f32 [tokens, vocabulary]); keys and values are states. `tokens` goes to 512 and `length`
+/// to 4096, or to the model's context, unless `dims` says otherwise.
 mlir::OwningOpRef<mlir::ModuleOp> importGGUF(mlir::MLIRContext *context, const std::string &path,
                                              const ImportOptions &options);
 mlir::OwningOpRef<mlir::ModuleOp> importHuggingFace(mlir::MLIRContext *context, const std::string &path,

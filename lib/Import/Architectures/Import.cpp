@@ -13,6 +13,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <optional>
 #include <set>
 
 using namespace mlir;
@@ -55,6 +57,30 @@ std::string findShards(const std::string &folder, std::vector<std::string> &path
   return "";
 }
 
+/// How many tokens a compiled model takes unless the user says otherwise: in one call, and in all. Both decide what a session
+/// holds: keys and values, and the scores of attention.
+constexpr int64_t usualTokens = 512, usualLength = 4096;
+
+/// Bounds the dimensions as `--dim` says, or as is usual. Returns an empty string, or what is wrong.
+std::string boundDimensions(const ImportOptions &options, architectures::TransformerConfig &config) {
+  int64_t most = config.context;
+  config.context = std::min(most, usualLength);
+  std::optional<int64_t> tokens;
+  for (const auto &[name, bounds] : options.dims) {
+    if (name != "tokens" && name != "length")
+      return "has no dimension called '" + name + "'; its dimensions are 'tokens', 'length'";
+    if (bounds.min != 1 || bounds.max < 1 || bounds.max > most)
+      return "the dimension '" + name + "' goes from 1 to at most " + std::to_string(most) + ", the model's context; found " +
+             std::to_string(bounds.min) + ".." + (bounds.max < 0 ? "" : std::to_string(bounds.max));
+    if (name == "tokens")
+      tokens = bounds.max;
+    else
+      config.context = bounds.max;
+  }
+  config.tokens = std::min(tokens.value_or(usualTokens), config.context);
+  return "";
+}
+
 /// Lets the tokenizer travel with the model.
 void attachTokenizer(ModuleOp module, const std::vector<uint8_t> &description) {
   Builder b(module.getContext());
@@ -71,7 +97,10 @@ OwningOpRef<ModuleOp> importGGUF(MLIRContext *context, const std::string &path, 
   if (!gguf::readFile(path, file, problem))
     return refuse(context, path, problem);
   architectures::TransformerConfig config;
-  if (problem = architectures::readConfig(file, config); !problem.empty())
+  problem = architectures::readConfig(file, config);
+  if (problem.empty())
+    problem = boundDimensions(options, config);
+  if (!problem.empty())
     return refuse(context, path, problem);
   // A file without a tokenizer is a model all the same: its user brings tokens.
   std::vector<uint8_t> description;
@@ -102,6 +131,8 @@ OwningOpRef<ModuleOp> importHuggingFace(MLIRContext *context, const std::string 
   architectures::TransformerConfig config;
   if (std::string problem = architectures::readConfig((*buffer)->getBuffer(), config); !problem.empty())
     return refuse(context, path, "config.json: " + problem);
+  if (std::string problem = boundDimensions(options, config); !problem.empty())
+    return refuse(context, path, problem);
   std::vector<std::string> shards;
   safetensors::File file;
   std::string problem = findShards(folder, shards);

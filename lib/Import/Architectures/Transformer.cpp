@@ -54,8 +54,8 @@ public:
   OwningOpRef<ModuleOp> run() {
     OwningOpRef<ModuleOp> module(ModuleOp::create(location));
     (*module)->setAttr("nn.source", b.getStringAttr(llvm::sys::path::filename(path)));
-    auto symbol = [&](const char *name) { return nn::SymbolAttr::get(context, b.getStringAttr(name), 1, c.context); };
-    (*module)->setAttr("nn.symbols", b.getArrayAttr({symbol("tokens"), symbol("length")}));
+    auto symbol = [&](const char *name, int64_t most) { return nn::SymbolAttr::get(context, b.getStringAttr(name), 1, most); };
+    (*module)->setAttr("nn.symbols", b.getArrayAttr({symbol("tokens", c.tokens), symbol("length", c.context)}));
     SmallVector<Type> inputs = {nn::makeTensor({tokens}, i64), nn::makeTensor({tokens}, i64),
                                 nn::makeTensor({tokens, length}, b.getI1Type())};
     SmallVector<Type> outputs = {type({tokens, expr(c.vocabulary)})};

@@ -25,6 +25,7 @@ extern const TransformerNames ggufNames, huggingFaceNames;
 struct TransformerConfig {
   std::string architecture; ///< as the file calls it
   int64_t layers = 0, hidden = 0, heads = 0, keyValueHeads = 0, headSize = 0, vocabulary = 0, context = 0;
+  int64_t tokens = 0;       ///< most of one call; `context` is the most in all
   float normEpsilon = 1e-5f;
   float ropeBase = 10000.0f;
   int64_t ropeSize = 0;          ///< dimensions of a head that are rotated
