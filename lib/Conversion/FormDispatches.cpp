@@ -417,7 +417,7 @@ void Former::outline(Group &group) {
         continue;
       auto type = cast<RankedTensorType>(operand.getType());
       bool isTable = isTableGather(op) && operand == op->getOperand(1);
-      bool isNumber = type.getNumElements() == 1 && !isStored(op);
+      bool isNumber = type.hasStaticShape() && type.getNumElements() == 1 && !isStored(op);
       if (producer && isConstant(producer) && (isNumber || isTable) && isPointwise(op)) {
         if (!llvm::is_contained(cloned, producer))
           cloned.push_back(producer);

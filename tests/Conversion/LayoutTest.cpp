@@ -56,6 +56,19 @@ TEST_F(LayoutTest, movementBetweenConvs) {
   EXPECT_EQ(report.borderTransposes, 2);
 }
 
+// The last state of a recurrence has fewer dimensions than its output; both are read, one of them turned round.
+TEST_F(LayoutTest, resultsOfDifferentRanks) {
+  parse(R"(func.func @main(%x: tensor<2x3x15xf32>, %r: tensor<15x5xf32>) -> (tensor<3x2x5xf32>, tensor<5x3xf32>) {
+    %y:2 = nn.gru %x, %r {activations = [#nn.cell_activation<sigmoid>, #nn.cell_activation<tanh>]}
+      : (tensor<2x3x15xf32>, tensor<15x5xf32>) -> (tensor<2x3x5xf32>, tensor<3x5xf32>)
+    %a = nn.unary <abs> %y#0 : (tensor<2x3x5xf32>) -> tensor<2x3x5xf32>
+    %b = nn.transpose %a {perm = array<i64: 1, 0, 2>} : (tensor<2x3x5xf32>) -> tensor<3x2x5xf32>
+    %c = nn.unary <neg> %y#1 : (tensor<3x5xf32>) -> tensor<3x5xf32>
+    %d = nn.transpose %c {perm = array<i64: 1, 0>} : (tensor<3x5xf32>) -> tensor<5x3xf32>
+    return %b, %d : tensor<3x2x5xf32>, tensor<5x3xf32> })");
+  EXPECT_LE(layout().transposes, 2);
+}
+
 TEST_F(LayoutTest, quantisedChain) {
   parse(std::string(header) + "tensor<1x4x6x5xf32> {\n" + conv("%a", "%x", 6, 5) + R"(
     %q = nn.quantize %a {scales = array<f32: 0.1, 0.2, 0.3, 0.4>, zero_points = array<i32: 0, 1, 2, 3>, axis = 1} : (tensor<1x4x6x5xf32>) -> tensor<1x4x6x5xi8>

@@ -151,7 +151,8 @@ private:
   Perm storedLayout(const Root &root, const Labels &labels) const {
     if (root.producer < 0)
       return identityPerm(tensorType(root.value).getRank());
-    return nodes[root.producer].relayout.resultLayout(labels[root.producer]);
+    unsigned result = cast<OpResult>(root.value).getResultNumber();
+    return nodes[root.producer].relayout.resultLayout(result, labels[root.producer]);
   }
   Perm wantedLayout(const Use &use, const Labels &labels) const {
     return compose(use.perm, nodes[use.node].relayout.operandLayout(use.operand, labels[use.node]));
@@ -383,15 +384,15 @@ void LayoutProblem::rewrite(const Labels &labels) {
       continue;
     }
     Operation *made = node.relayout.rebuild(builder, label, operands);
-    Perm layout = node.relayout.resultLayout(label);
-    for (auto [before, after] : llvm::zip_equal(op->getResults(), made->getResults()))
+    for (auto [before, after] : llvm::zip_equal(op->getResults(), made->getResults())) {
+      Perm layout = node.relayout.resultLayout(before.getResultNumber(), label);
       store.set(before, after, layout);
-    // A flattened operation keeps its result.
-    if (isIdentity(layout))
-      for (auto [before, after] : llvm::zip_equal(op->getResults(), made->getResults())) {
+      // A flattened operation keeps its result.
+      if (isIdentity(layout)) {
         before.replaceAllUsesWith(after);
         store.set(after, after, layout);
       }
+    }
   }
   // Old operations are now read by dead transposes and by each other alone.
 }

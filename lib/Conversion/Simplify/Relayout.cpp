@@ -181,8 +181,8 @@ Perm Relayout::operandLayout(unsigned operand, ArrayRef<int64_t> label) const {
   return identityPerm(operandRank);
 }
 
-Perm Relayout::resultLayout(ArrayRef<int64_t> label) const {
-  int64_t resultRank = tensorType(op->getResult(0)).getRank();
+Perm Relayout::resultLayout(unsigned result, ArrayRef<int64_t> label) const {
+  int64_t resultRank = tensorType(op->getResult(result)).getRank();
   if (kind == Kind::Fixed || kind == Kind::Flatten || isIdentity(label))
     return identityPerm(resultRank);
   if (kind != Kind::Dropping)
@@ -362,9 +362,10 @@ Operation *Relayout::rebuild(OpBuilder &builder, ArrayRef<int64_t> label, ArrayR
     permuteWeights(label);
     return clone;
   }
-  Perm layout = resultLayout(label);
-  for (Value result : clone->getResults())
+  for (OpResult result : clone->getResults()) {
+    Perm layout = resultLayout(result.getResultNumber(), label);
     result.setType(makeTensor(permuted(getDims(result), layout), elementType(result)));
+  }
   if (!isIdentity(label))
     permuteAttributes(clone, label);
   return clone;

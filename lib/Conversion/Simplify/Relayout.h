@@ -21,9 +21,9 @@ public:
   int64_t labelRank() const { return rank; }
   bool isFeasible(llvm::ArrayRef<int64_t> label) const;
 
-  /// The layouts that a feasible label asks of an operand and gives to every result.
+  /// The layouts that a feasible label asks of an operand and gives to a result. Results may differ in rank where there is no choice.
   Perm operandLayout(unsigned operand, llvm::ArrayRef<int64_t> label) const;
-  Perm resultLayout(llvm::ArrayRef<int64_t> label) const;
+  Perm resultLayout(unsigned result, llvm::ArrayRef<int64_t> label) const;
 
   /// A label under which an operand, or the results, have the given layout.
   std::optional<Perm> labelForOperand(unsigned operand, llvm::ArrayRef<int64_t> layout) const;
