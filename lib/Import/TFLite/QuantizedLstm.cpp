@@ -138,6 +138,8 @@ Value QuantizedLstm::shiftRight(Value x, int64_t count) {
 
 /// A function of x in steps of `step`, in steps of 2^-15.
 Value QuantizedLstm::function(Value x, double step, double (*of)(double)) {
+  if (!x)
+    return {};
   Value &entries = tables[{step, of}];
   if (entries)
     return node.createAs<LookupOp>(cast<RankedTensorType>(x.getType()), {}, {x, entries});
