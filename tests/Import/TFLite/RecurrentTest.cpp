@@ -434,6 +434,7 @@ TEST(TFLiteRecurrent, Refusals) {
   EXPECT_THAT(message([&](IntegerLstm &l) { l.b.at(l.in[19]).quantization->scale = {.3f}; }), HasSubstr("must be a power of two"));
   EXPECT_THAT(message([&](IntegerLstm &l) { l.b.at(l.in[19]).type = TensorType::INT8; }),
               HasSubstr("the cell state (operand 19) must be INT16 with one scale, found INT8"));
+  EXPECT_NE(message([&](IntegerLstm &l) { l.b.at(l.in[19]).shape = {1, 3}; }), "") << "cell states of three units, gates of two";
   EXPECT_THAT(message([&](IntegerLstm &l) { l.b.at(l.in[3]).quantization->zero_point = {4}; }), HasSubstr("must be constant symmetric matrices of 2 rows"));
   EXPECT_THAT(message([&](IntegerLstm &l) { l.b.model.subgraphs[0]->operators[0]->inputs[7] = -1; }),
               HasSubstr("recurrent weights (operand 7) must be INT8 with one scale, but is missing"));
