@@ -7,16 +7,7 @@ using namespace llvm;
 
 namespace ajour::architectures {
 
-namespace {
-
-const Weight *lookup(const StringMap<Weight> &weights, StringRef name) {
-  auto it = weights.find(name);
-  return it == weights.end() ? nullptr : &it->second;
-}
-
-} // namespace
-
-GGUFWeights::GGUFWeights(const gguf::File &file) {
+WeightSource::WeightSource(const gguf::File &file) {
   for (const gguf::Tensor &tensor : file.tensors) {
     Weight weight{tensor.shape, tensor.bytes};
     switch (tensor.type->type) {
@@ -36,13 +27,14 @@ GGUFWeights::GGUFWeights(const gguf::File &file) {
   }
 }
 
-const Weight *GGUFWeights::find(StringRef name) const { return lookup(weights, name); }
-
-SafeTensorsWeights::SafeTensorsWeights(const safetensors::File &file) {
+WeightSource::WeightSource(const safetensors::File &file) {
   for (const safetensors::Tensor &tensor : file.tensors)
     weights[tensor.name] = {tensor.shape, tensor.bytes, tensor.elementType};
 }
 
-const Weight *SafeTensorsWeights::find(StringRef name) const { return lookup(weights, name); }
+const Weight *WeightSource::find(StringRef name) const {
+  auto it = weights.find(name);
+  return it == weights.end() ? nullptr : &it->second;
+}
 
 } // namespace ajour::architectures

@@ -15,27 +15,13 @@ struct Weight {
   const gguf::TypeInfo *blocks = nullptr; ///< of quantised blocks
 };
 
-/// Where a builder takes weights from. Names are the file's.
+/// Where a builder takes weights from. Names are the file's, whose bytes must outlive it.
 class WeightSource {
 public:
-  virtual ~WeightSource() = default;
+  explicit WeightSource(const gguf::File &file);
+  explicit WeightSource(const safetensors::File &file);
   /// Null when there is none of that name.
-  virtual const Weight *find(llvm::StringRef name) const = 0;
-};
-
-class GGUFWeights : public WeightSource {
-public:
-  explicit GGUFWeights(const gguf::File &file);
-  const Weight *find(llvm::StringRef name) const override;
-
-private:
-  llvm::StringMap<Weight> weights;
-};
-
-class SafeTensorsWeights : public WeightSource {
-public:
-  explicit SafeTensorsWeights(const safetensors::File &file);
-  const Weight *find(llvm::StringRef name) const override;
+  const Weight *find(llvm::StringRef name) const;
 
 private:
   llvm::StringMap<Weight> weights;

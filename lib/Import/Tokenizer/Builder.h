@@ -7,6 +7,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/Twine.h"
 
 #include <string>
 #include <vector>
@@ -19,6 +20,16 @@ namespace ajour::text {
 
 /// How blanks are written inside SentencePiece tokens: U+2581.
 inline constexpr char blankMark[] = "\xE2\x96\x81";
+
+/// Members of regular expressions' classes, as the vocabularies of the BERT family cut text: punctuation and the symbols of ASCII;
+/// ideographs; controls that are no blanks, and U+FFFD.
+inline constexpr char punctuation[] = "\\p{P}!-/:-@\\[-`{-~";
+inline constexpr char ideographs[] = "\\u4e00-\\u9fff\\u3400-\\u4dbf\\uf900-\\ufaff\\x{20000}-\\x{2a6df}\\x{2a700}-\\x{2b73f}"
+                                     "\\x{2b740}-\\x{2b81f}\\x{2b820}-\\x{2ceaf}\\x{2f800}-\\x{2fa1f}";
+inline constexpr char controls[] = "\\x00-\\x08\\x0e-\\x1f\\x7f-\\x84\\x86-\\x9f\\ufffd";
+
+/// The class of these members.
+inline std::string classOf(const llvm::Twine &members) { return ("[" + members + "]").str(); }
 
 /// Unicode's normalisation forms.
 enum class Form { NFC, NFD, NFKC, NFKD };

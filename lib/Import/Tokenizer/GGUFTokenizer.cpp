@@ -296,13 +296,11 @@ private:
     b.t.strip_leading_space = true;
     b.addForm(Form::NFD);
     b.addRemoval("[\\p{Mn}]");
-    b.addRemoval("[\\x00-\\x08\\x0e-\\x1f\\x7f-\\x84\\x86-\\x9f\\ufffd]");
+    b.addRemoval(classOf(controls));
     b.addLowercase();
     if (std::string problem = b.addSplit("\\s+", SplitBehavior::Removed); !problem.empty())
       return problem;
-    std::string problem = b.addSplit("[\\p{P}!-/:-@\\[-`{-~\\u4e00-\\u9fff\\u3400-\\u4dbf\\uf900-\\ufaff\\x{20000}-\\x{2a6df}"
-                                     "\\x{2a700}-\\x{2b73f}\\x{2b740}-\\x{2b81f}\\x{2b820}-\\x{2ceaf}\\x{2f800}-\\x{2fa1f}]",
-                                     SplitBehavior::Isolated);
+    std::string problem = b.addSplit(classOf(llvm::Twine(punctuation) + ideographs), SplitBehavior::Isolated);
     if (!problem.empty())
       return problem;
     int32_t cls;

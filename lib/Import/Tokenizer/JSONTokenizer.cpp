@@ -26,7 +26,6 @@ namespace {
 
 constexpr int64_t tokenLimit = 1 << 24;
 constexpr unsigned nestingLimit = 16;
-constexpr char gpt2Pattern[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
 /// A member of an object; null JSON when it is absent.
 const json &member(const json &object, const char *key) {
@@ -50,9 +49,8 @@ public:
     // Old files leave the type out where it shows.
     if (kind.empty() && member(model, "merges").is_array())
       kind = "BPE";
-    std::string problem = findByteLevel();
-    if (problem.empty())
-      problem = vocabulary(model, kind);
+    findByteLevel();
+    std::string problem = vocabulary(model, kind);
     if (problem.empty() && kind == "BPE")
       problem = bpe(model);
     else if (problem.empty() && kind == "WordPiece")
@@ -86,12 +84,11 @@ private:
     return result;
   }
 
-  std::string findByteLevel() {
+  void findByteLevel() {
     for (const json *stage : stagesOf(member(root, "pre_tokenizer"), "pretokenizers"))
       byteLevel |= typeOf(*stage) == "ByteLevel";
     for (const json *stage : stagesOf(member(root, "normalizer"), "normalizers"))
       byteLevel |= typeOf(*stage) == "ByteLevel";
-    return "";
   }
 
   //===--- vocabulary ----------------------------------------------------===//
@@ -337,7 +334,7 @@ private:
   std::string bertNormalizer(const json &stage) {
     bool lowercase = flagOf(member(stage, "lowercase"), true);
     if (flagOf(member(stage, "clean_text"), true)) {
-      b.addRemoval("[\\x00-\\x08\\x0e-\\x1f\\x7f-\\x84\\x86-\\x9f\\ufffd\\p{Cf}\\p{Co}\\p{Cn}]");
+      b.addRemoval(classOf(Twine(controls) + "\\p{Cf}\\p{Co}\\p{Cn}"));
       if (std::string problem = b.addReplacePattern("\\s", " "); !problem.empty())
         return problem;
     }
@@ -359,8 +356,6 @@ private:
                                                                    {"MergedWithPrevious", SplitBehavior::MergedWithPrevious},
                                                                    {"MergedWithNext", SplitBehavior::MergedWithNext},
                                                                    {"Contiguous", SplitBehavior::Contiguous}};
-    static constexpr char ideographs[] = "[\\u4e00-\\u9fff\\u3400-\\u4dbf\\uf900-\\ufaff\\x{20000}-\\x{2a6df}\\x{2a700}-\\x{2b73f}"
-                                         "\\x{2b740}-\\x{2b81f}\\x{2b820}-\\x{2ceaf}\\x{2f800}-\\x{2fa1f}]";
     std::string type = typeOf(stage);
     if (type == "Sequence" && depth < nestingLimit) {
       for (const json &inner : member(stage, "pretokenizers"))
@@ -371,7 +366,7 @@ private:
     if (type == "ByteLevel") {
       if (flagOf(member(stage, "add_prefix_space"), true))
         return "the stage 'ByteLevel' puts a blank before every text (add_prefix_space), which is not supported";
-      return flagOf(member(stage, "use_regex"), true) ? b.addSplit(gpt2Pattern, SplitBehavior::Isolated) : "";
+      return flagOf(member(stage, "use_regex"), true) ? b.addSplit(preTokenizerPatterns("gpt-2").front(), SplitBehavior::Isolated) : "";
     }
     if (type == "Split") {
       auto behavior = behaviors.find(textOf(member(stage, "behavior")));
@@ -387,12 +382,12 @@ private:
     if (type == "Digits")
       return b.addSplit(flagOf(member(stage, "individual_digits"), false) ? "\\p{N}" : "\\p{N}+", SplitBehavior::Isolated);
     if (type == "Punctuation")
-      return b.addSplit("[\\p{P}!-/:-@\\[-`{-~]", SplitBehavior::Isolated);
+      return b.addSplit(classOf(punctuation), SplitBehavior::Isolated);
     if (type == "BertPreTokenizer") {
       std::string problem = b.addSplit("\\s+", SplitBehavior::Removed);
       if (problem.empty() && bertSplitsIdeographs)
-        problem = b.addSplit(ideographs, SplitBehavior::Isolated);
-      return problem.empty() ? b.addSplit("[\\p{P}!-/:-@\\[-`{-~]", SplitBehavior::Isolated) : problem;
+        problem = b.addSplit(classOf(ideographs), SplitBehavior::Isolated);
+      return problem.empty() ? b.addSplit(classOf(punctuation), SplitBehavior::Isolated) : problem;
     }
     if (type == "Metaspace")
       return metaspace(stage);

@@ -436,7 +436,7 @@ private:
       write(child);
     }
     for (size_t split : splits)
-      finishOptional(node, split);
+      patch(split);
   }
 
   // What follows may be left out; a lazy one is left out first.
@@ -445,7 +445,6 @@ private:
       return emit(AJOUR_PATTERN_SPLIT, 0);
     return emit(AJOUR_PATTERN_SPLIT_LAST, 0);
   }
-  void finishOptional(const Node &, size_t split) { patch(split); }
 
   void unlimited(const Node &node, const Node &child) {
     if (child.kind == Node::Set && node.mode != Node::Lazy) {
@@ -455,7 +454,7 @@ private:
     size_t split = optional(node);
     write(child);
     emit(AJOUR_PATTERN_JUMP, uint32_t(split));
-    finishOptional(node, split);
+    patch(split);
   }
 
   CompiledPattern &result;
