@@ -101,6 +101,7 @@ llvm::LogicalResult evaluate(nn::DequantizeCodebookOp op, Evaluation &e);
 llvm::LogicalResult evaluate(nn::RnnOp op, Evaluation &e);
 llvm::LogicalResult evaluate(nn::GruOp op, Evaluation &e);
 llvm::LogicalResult evaluate(nn::LstmOp op, Evaluation &e);
+llvm::LogicalResult evaluate(nn::AttentionOp op, Evaluation &e);
 
 } // namespace ajour::reference
 

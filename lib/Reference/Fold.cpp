@@ -84,6 +84,8 @@ static double stepsOf(Operation *op) {
     auto input = cast<RankedTensorType>(op->getOperand(0).getType());
     steps += double(input.getDimSize(0)) * double(input.getDimSize(1)) * elementsOf(op->getOperand(1));
   }
+  if (isa<nn::AttentionOp>(op)) // each query meets each row
+    steps += 2 * elementsOf(op->getOperand(0)) * double(nn::estimateSize(nn::getDims(op->getOperand(1)).rbegin()[2]));
   for (Value result : op->getResults())
     steps += elementsOf(result) * stepsPerElement(op);
   return steps;

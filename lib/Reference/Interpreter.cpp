@@ -159,7 +159,7 @@ FailureOr<std::vector<HostTensor>> evaluate(Operation *op, ArrayRef<const HostTe
                 nn::GatherElementsOp, nn::GatherNDOp, nn::ScatterElementsOp, nn::ScatterNDOp, nn::ReverseSequenceOp,
                 nn::IotaOp>(run)
           .Case<nn::DequantizeGroupedOp, nn::DequantizeCodebookOp>(run)
-          .Case<nn::RnnOp, nn::GruOp, nn::LstmOp>(run)
+          .Case<nn::RnnOp, nn::GruOp, nn::LstmOp, nn::AttentionOp>(run)
           .Default([](Operation *other) {
             return other->emitError() << "the reference has no meaning for '" << other->getName() << "'";
           });

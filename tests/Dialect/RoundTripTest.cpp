@@ -14,7 +14,8 @@ module attributes {nn.symbols = [#nn.symbol<"batch", 1, 16>]} {
   }
   func.func @main(%x: tensor<2xf32>, %i: tensor<2xi64>, %q: tensor<2xi8>, %b: tensor<2xi1>, %s: tensor<3x2x2xf32>, %s6: tensor<3x2x6xf32>, %m6: tensor<6x2xf32>, %s8: tensor<3x2x8xf32>,
                     %m8: tensor<8x2xf32>, %m: tensor<2x2xf32>,
-                  %image: tensor<1x4x4x2xf32>, %dynamic: tensor<?x2xf32, #nn.dims<()[s0] -> (s0, 2)>>) {
+                  %image: tensor<1x4x4x2xf32>, %dynamic: tensor<?x2xf32, #nn.dims<()[s0] -> (s0, 2)>>,
+                  %keys: tensor<4x1x1xui8>, %places: tensor<3xi64>, %mask: tensor<3x4xf32>, %units: tensor<4x1xf32>) {
     %c = nn.constant {value = dense<[1, 2]> : tensor<2xi8>} : tensor<2xi8>
     %unary = nn.unary <elu> %x {alpha = 1.0 : f32} : (tensor<2xf32>) -> tensor<2xf32>
     %binary = nn.binary <floor_mod> %x, %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
@@ -84,6 +85,10 @@ module attributes {nn.symbols = [#nn.symbol<"batch", 1, 16>]} {
        alphas = array<f32: 0.0, 0.0, 1.0>, input_forget, cell_clip = 3.0 : f32}
       : (tensor<3x2x8xf32>, tensor<8x2xf32>, tensor<2x2xf32>, tensor<2xf32>, tensor<2x2xf32>, tensor<2x2xf32>)
       -> (tensor<3x2x2xf32>, tensor<2x2xf32>, tensor<2x2xf32>)
+    %attention = nn.attention %s, %keys, %keys positions %places mask %mask slopes %x sinks %x key_scales %units value_scales %units
+      {scale = 0.5 : f32, soft_cap = 30.0 : f32, window = 2 : i64}
+      : (tensor<3x2x2xf32>, tensor<4x1x1xui8>, tensor<4x1x1xui8>, tensor<3xi64>, tensor<3x4xf32>, tensor<2xf32>, tensor<2xf32>,
+         tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<3x2x2xf32>
     %dispatch = exec.dispatch "copy" @callee(%x) : (tensor<2xf32>) -> tensor<2xf32>
     %alias = exec.alias %x : tensor<2xf32> to tensor<1x2xf32>
     return

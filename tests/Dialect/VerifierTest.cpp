@@ -459,6 +459,45 @@ INSTANTIATE_TEST_SUITE_P(
                   "C4:"}),
     nameOf);
 
+/// Attention of operands %q, %k, %v and more; `rest` is what follows those three.
+#define ATTENTION(rest, q, k, v, types)                                                                                \
+  "%0 = nn.attention %q, %k, %v " rest " : (tensor<" q ">, tensor<" k ">, tensor<" v ">" types ") -> tensor<3x4x8xf32>"
+#define QKV(q, k, v) "%q: tensor<" q ">, %k: tensor<" k ">, %v: tensor<" v ">"
+#define UNIT "{scale = 1.0 : f32}"
+#define USUAL QKV("3x4x8xf32", "5x2x8xf32", "5x2x8xf32")
+#define USUALLY(rest, types) ATTENTION(rest, "3x4x8xf32", "5x2x8xf32", "5x2x8xf32", types)
+
+INSTANTIATE_TEST_SUITE_P(
+    Attention, Verifier,
+    testing::Values(
+        Violation{"attention_C1_rank", QKV("4x8xf32", "5x2x8xf32", "5x2x8xf32"), ATTENTION(UNIT, "4x8xf32", "5x2x8xf32", "5x2x8xf32", ""),
+                  "C1: query, key and value need one rank"},
+        Violation{"attention_C1_sizes", QKV("3x4x8xf32", "5x2x6xf32", "5x2x8xf32"),
+                  ATTENTION(UNIT, "3x4x8xf32", "5x2x6xf32", "5x2x8xf32", ""), "do not fit: f32[3, 4, 8], f32[5, 2, 6], f32[5, 2, 8]"},
+        Violation{"attention_C1_rows", QKV("3x4x8xf32", "5x2x8xf32", "6x2x8xf32"),
+                  ATTENTION(UNIT, "3x4x8xf32", "5x2x8xf32", "6x2x8xf32", ""), "C1: query [..., T, H, D]"},
+        Violation{"attention_C1_mask", USUAL ", %m: tensor<2x5xf32>", USUALLY("mask %m " UNIT, ", tensor<2x5xf32>"),
+                  "C1: mask f32[2, 5] does not broadcast to [4, 3, 5]"},
+        Violation{"attention_C1_sinks", USUAL ", %s: tensor<2xf32>", USUALLY("sinks %s " UNIT, ", tensor<2xf32>"),
+                  "C1: slopes and sinks must be [4], found f32[2]"},
+        Violation{"attention_C1_scales", QKV("3x4x8xf32", "5x2x8xi8", "5x2x8xf32") ", %s: tensor<5xf32>",
+                  ATTENTION("key_scales %s " UNIT, "3x4x8xf32", "5x2x8xi8", "5x2x8xf32", ", tensor<5xf32>"),
+                  "C1: scales of key must be [5, 2], found f32[5]"},
+        Violation{"attention_C2", QKV("3x4x8xf32", "5x3x8xf32", "5x3x8xf32"), ATTENTION(UNIT, "3x4x8xf32", "5x3x8xf32", "5x3x8xf32", ""),
+                  "C2: [4] query heads are no multiple of [3] key heads"},
+        Violation{"attention_C3", QKV("3x4x8xf16", "5x2x8xf16", "5x2x8xf16"), ATTENTION(UNIT, "3x4x8xf16", "5x2x8xf16", "5x2x8xf16", ""),
+                  "C3: f32 is needed, found f16[3, 4, 8]"},
+        Violation{"attention_C4_type", QKV("3x4x8xf32", "5x2x8xi16", "5x2x8xf32"), ATTENTION(UNIT, "3x4x8xf32", "5x2x8xi16", "5x2x8xf32", ""),
+                  "C4: key must be f32 or f16, or i8 or ui8 with scales, found i16 without scales"},
+        Violation{"attention_C4_scales", QKV("3x4x8xf32", "5x2x8xf32", "5x2x4xui8"),
+                  ATTENTION(UNIT, "3x4x8xf32", "5x2x8xf32", "5x2x4xui8", ""), "C4: value must be"},
+        Violation{"attention_C5", USUAL ", %p: tensor<4xi64>", USUALLY("positions %p " UNIT, ", tensor<4xi64>"),
+                  "C5: positions must be i32 or i64 [3], found i64[4]"},
+        Violation{"attention_C6_window", USUAL, USUALLY("{scale = 1.0 : f32, window = 4 : i64}", ""), "C6: window and slopes need positions"},
+        Violation{"attention_C6_negative", USUAL, USUALLY("{scale = 1.0 : f32, soft_cap = -1.0 : f32}", ""),
+                  "C6: window and soft_cap must not be negative"}),
+    nameOf);
+
 INSTANTIATE_TEST_SUITE_P(
     Exec, Verifier,
     testing::Values(Violation{"dispatch_C1_missing", "%a: tensor<2xf32>",

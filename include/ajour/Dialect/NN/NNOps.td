@@ -9,4 +9,5 @@ include "ajour/Dialect/NN/NNNorm.td"
 include "ajour/Dialect/NN/NNShape.td"
 include "ajour/Dialect/NN/NNWeights.td"
 include "ajour/Dialect/NN/NNRecurrent.td"
+include "ajour/Dialect/NN/NNAttention.td"
 #endif
