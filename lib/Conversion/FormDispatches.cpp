@@ -170,6 +170,8 @@ bool readsStored(Operation *user, Operation *producer) {
                     (cast && Emitter::elementType(cast.getInput()).isF16());
   if (auto conv = dyn_cast<nn::ConvOp>(user))
     return isUnpacked && conv.getFilter().getDefiningOp() == producer && isStored(producer);
+  if (auto experts = dyn_cast<nn::ExpertMatmulOp>(user))
+    return experts.getRhs().getDefiningOp() == producer && isStored(producer);
   auto matmul = dyn_cast<nn::MatmulOp>(user);
   return matmul && matmul.getRhs().getDefiningOp() == producer && matmul.getLhs().getDefiningOp() != producer &&
          isStored(producer);
@@ -532,6 +534,8 @@ AffineExpr countMacs(func::FuncOp callee) {
       nn::Dims lhs = nn::getDims(matmul.getLhs());
       AffineExpr depth = matmul.getTransposeLhs() ? lhs[lhs.size() - 2] : lhs.back();
       total = total + nn::numElements(nn::getDims(matmul.getResult()), context) * depth;
+    } else if (auto experts = dyn_cast<nn::ExpertMatmulOp>(op)) {
+      total = total + nn::numElements(nn::getDims(experts.getResult()), context) * nn::getDims(experts.getLhs())[2];
     } else if (isa<nn::RnnOp, nn::GruOp, nn::LstmOp>(op)) {
       // Each row of each step meets all recurrent weights.
       nn::Dims input = nn::getDims(op->getOperand(0));
@@ -559,6 +563,8 @@ unsigned macElementType(func::FuncOp callee) {
       add(conv.getFilter());
     } else if (isa<nn::RnnOp, nn::GruOp, nn::LstmOp>(op)) {
       add(op->getOperand(1));
+    } else if (auto experts = dyn_cast<nn::ExpertMatmulOp>(op)) {
+      add(experts.getLhs());
     } else if (auto matmul = dyn_cast<nn::MatmulOp>(op)) {
       add(matmul.getLhs());
       add(matmul.getRhs());

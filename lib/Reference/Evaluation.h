@@ -71,6 +71,7 @@ llvm::LogicalResult evaluate(nn::DequantizeOp op, Evaluation &e);
 llvm::LogicalResult evaluate(nn::RequantizeOp op, Evaluation &e);
 llvm::LogicalResult evaluate(nn::LookupOp op, Evaluation &e);
 llvm::LogicalResult evaluate(nn::MatmulOp op, Evaluation &e);
+llvm::LogicalResult evaluate(nn::ExpertMatmulOp op, Evaluation &e);
 llvm::LogicalResult evaluate(nn::ConvOp op, Evaluation &e);
 llvm::LogicalResult evaluate(nn::ConvTransposeOp op, Evaluation &e);
 llvm::LogicalResult evaluate(nn::MaxPoolOp op, Evaluation &e);

@@ -152,7 +152,7 @@ FailureOr<std::vector<HostTensor>> evaluate(Operation *op, ArrayRef<const HostTe
       TypeSwitch<Operation *, LogicalResult>(op)
           .Case<nn::ConstantOp, nn::UnaryOp, nn::BinaryOp, nn::CompareOp, nn::SelectOp, nn::CastOp, nn::ClampOp,
                 nn::QuantizeOp, nn::DequantizeOp, nn::RequantizeOp, nn::LookupOp>(run)
-          .Case<nn::MatmulOp, nn::ConvOp, nn::ConvTransposeOp, nn::MaxPoolOp, nn::AvgPoolOp, nn::ResizeOp,
+          .Case<nn::MatmulOp, nn::ExpertMatmulOp, nn::ConvOp, nn::ConvTransposeOp, nn::MaxPoolOp, nn::AvgPoolOp, nn::ResizeOp,
                 nn::GridSampleOp>(run)
           .Case<nn::ReduceOp, nn::ArgReduceOp, nn::SoftmaxOp, nn::LayerNormOp, nn::CumsumOp, nn::TopKOp>(run)
           .Case<nn::TransposeOp, nn::ReshapeOp, nn::BroadcastOp, nn::SliceOp, nn::ConcatOp, nn::PadOp, nn::GatherOp,

@@ -43,4 +43,22 @@ LogicalResult evaluate(MatmulOp op, Evaluation &e) {
   return success();
 }
 
+LogicalResult evaluate(ExpertMatmulOp op, Evaluation &e) {
+  const HostTensor &lhs = e.operand(0), &rhs = e.operand(1);
+  ArrayRef<int64_t> shape = e.result().shape;
+  int64_t n = shape[2], k = lhs.shape[2], slots = shape[1], count = rhs.shape[0];
+  std::vector<int64_t> experts = loadWidened<int64_t>(e.operand(2), 0);
+  withAccumulator(lhs.elementType, [&](auto tag) {
+    using Acc = typename decltype(tag)::type;
+    std::vector<Acc> left = loadWidened<Acc>(lhs, 0), right = loadWidened<Acc>(rhs, 0);
+    for (int64_t i = 0; i < shape[0] * slots && count > 0; ++i) {
+      int64_t row = lhs.shape[1] == 1 ? i / slots : i, expert = std::clamp<int64_t>(experts[i], 0, count - 1);
+      Matrix<Acc> a = matrixOf(left, row, 1, k, false), b = matrixOf(right, expert, k, n, true), c(1, n);
+      c.noalias() = a * b;
+      storeSums(e.result(), i * n, c.data(), n);
+    }
+  });
+  return success();
+}
+
 } // namespace ajour::reference

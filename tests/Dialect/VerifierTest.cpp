@@ -185,6 +185,18 @@ INSTANTIATE_TEST_SUITE_P(
         Violation{"matmul_types", "%a: tensor<2x2xi64>",
                   "%0 = nn.matmul %a, %a : (tensor<2x2xi64>, tensor<2x2xi64>) -> tensor<2x2xi64>",
                   "unsupported element types"},
+        Violation{"expert_matmul_C1", "%a: tensor<2x1x3xf32>, %b: tensor<4x5x3xf16>, %e: tensor<2x1xi64>",
+                  "%0 = nn.expert_matmul %a, %b, %e : (tensor<2x1x3xf32>, tensor<4x5x3xf16>, tensor<2x1xi64>) -> "
+                  "tensor<2x1x5xf32>",
+                  "C1:"},
+        Violation{"expert_matmul_C2", "%a: tensor<2x1x3xf32>, %b: tensor<4x5x2xf32>, %e: tensor<2x1xi64>",
+                  "%0 = nn.expert_matmul %a, %b, %e : (tensor<2x1x3xf32>, tensor<4x5x2xf32>, tensor<2x1xi64>) -> "
+                  "tensor<2x1x5xf32>",
+                  "C2:"},
+        Violation{"expert_matmul_C3", "%a: tensor<2x2x3xf32>, %b: tensor<4x5x3xf32>, %e: tensor<2x3xi64>",
+                  "%0 = nn.expert_matmul %a, %b, %e : (tensor<2x2x3xf32>, tensor<4x5x3xf32>, tensor<2x3xi64>) -> "
+                  "tensor<2x3x5xf32>",
+                  "C3:"},
         Violation{"conv_C1", "%a: tensor<2x2xf32>, %f: tensor<2x2xf32>",
                   "%0 = nn.conv %a, %f {" WINDOW("1", "1", "0", "0") "} : (tensor<2x2xf32>, tensor<2x2xf32>) -> "
                                                                      "tensor<2x2xf32>",

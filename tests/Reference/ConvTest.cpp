@@ -37,6 +37,19 @@ TEST(Matmul, EmptySumIsTheBias) {
             (Floats{1, 2}));
 }
 
+// Two rows of two values; experts 0, 1, 2 add, subtract and double the first; -1 is clamped to 0, 7 to 2.
+TEST(ExpertMatmul, RowsMeetTheirExperts) {
+  HostTensor weights = tensor<float>({3, 1, 2}, {1, 1, 1, -1, 2, 0}), chosen = tensor<int64_t>({2, 2}, {1, 7, -1, 2});
+  EXPECT_EQ(eval<float>("nn.expert_matmul %0, %1, %2 : (tensor<2x1x2xf32>, tensor<3x1x2xf32>, tensor<2x2xi64>) -> "
+                        "tensor<2x2x1xf32>",
+                        {tensor<float>({2, 1, 2}, {1, 2, 5, 8}), weights, chosen}),
+            (Floats{-1, 2, 13, 10}));
+  EXPECT_EQ(eval<float>("nn.expert_matmul %0, %1, %2 : (tensor<2x2x2xf32>, tensor<3x1x2xf32>, tensor<2x2xi64>) -> "
+                        "tensor<2x2x1xf32>",
+                        {tensor<float>({2, 2, 2}, {1, 2, 3, 4, 5, 8, 7, 9}), weights, chosen}),
+            (Floats{-1, 6, 13, 14}));
+}
+
 TEST(Matmul, HalfAccumulatesWide) {
   // 1024 products of 18 x 18 = 331776 exceed f16; half of them with the other sign leave 0.
   std::vector<uint16_t> x(1024, 0x4c80), y(1024, 0x4c80);

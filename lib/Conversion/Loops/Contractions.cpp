@@ -51,6 +51,9 @@ void DispatchLowering::bindContraction(Operation *root) {
       .Case([&](nn::MatmulOp op) {
         e->bindElement(op.getResult(), [this, op](ArrayRef<Value> index) { return matmulElement(op, index); });
       })
+      .Case([&](nn::ExpertMatmulOp op) {
+        e->bindElement(op.getResult(), [this, op](ArrayRef<Value> index) { return expertElement(op, index); });
+      })
       .Default([](Operation *op) {
         llvm::report_fatal_error(llvm::Twine("no code for ") + op->getName().getStringRef());
       });
@@ -167,6 +170,19 @@ Value DispatchLowering::matmulElement(nn::MatmulOp op, ArrayRef<Value> index) {
                                           rhsType, op.getLhsZeroPoint(), zero, acc)};
                         })[0];
   return addBias(sum, op.getBias(), n, acc, resultElement(op));
+}
+
+Value DispatchLowering::expertElement(nn::ExpertMatmulOp op, ArrayRef<Value> index) {
+  nn::Dims lhs = nn::getDims(op.getLhs()), rhs = nn::getDims(op.getRhs());
+  Type acc = accumulatorOf(op), type = Emitter::elementType(op.getLhs()), i64 = e->b.getI64Type();
+  Value expert = e->convert(e->element(op.getExperts(), {index[0], index[1]}), Emitter::elementType(op.getExperts()), i64);
+  expert = e->max(e->i64(0), e->min(expert, e->sub(e->size(rhs[0]), e->i64(1))));
+  Value slot = nn::getConstant(lhs[1]) == 1 ? e->i64(0) : index[1];
+  Value sum = e->reduce(e->i64(0), e->size(lhs[2]), {e->constant(acc, 0)}, [&](Value k, ArrayRef<Value> carried) -> Index {
+    return {product(carried[0], e->element(op.getLhs(), {index[0], slot, k}), e->element(op.getRhs(), {expert, index[2], k}),
+                    type, type, 0, Value(), acc)};
+  })[0];
+  return e->convert(sum, acc, resultElement(op));
 }
 
 } // namespace ajour::loops

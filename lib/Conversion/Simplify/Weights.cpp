@@ -67,8 +67,11 @@ static bool readsStoredWeights(OpOperand &use) {
   if (auto conv = dyn_cast<ConvOp>(op))
     return use.getOperandNumber() == 1 && type.getElementType().isF32() && conv.getGroups() == 1 &&
            type.getRank() <= 4 && isReadableForm(use, 0, type.getRank() - 1);
-  if (auto gather = dyn_cast<GatherOp>(op))
+  // Rows of a gather and of experts are read where they stand.
+  if (isa<GatherOp>(op))
     return use.getOperandNumber() == 0;
+  if (isa<ExpertMatmulOp>(op))
+    return use.getOperandNumber() == 1;
   if (isa<TransposeOp, ReshapeOp>(op))
     return isStoredWeight(op->getResult(0));
   return false;

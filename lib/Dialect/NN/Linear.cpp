@@ -64,3 +64,20 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   types.push_back(makeTensor(*dims, *acc));
   return success();
 }
+
+LogicalResult ExpertMatmulOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc, Adaptor adaptor,
+                                               SmallVectorImpl<Type> &types) {
+  auto lhs = cast<RankedTensorType>(adaptor.getLhs().getType()), rhs = cast<RankedTensorType>(adaptor.getRhs().getType());
+  auto experts = cast<RankedTensorType>(adaptor.getExperts().getType());
+  if (lhs.getRank() != 3 || rhs.getRank() != 3 || experts.getRank() != 2 || !isa<FloatType>(lhs.getElementType()) ||
+      lhs.getElementType() != rhs.getElementType())
+    return emitOptionalError(loc, "nn.expert_matmul: C1: factors [T, S, K] and [E, N, K] of one floating point type and experts [T, S] are needed, found ",
+                             toString(lhs), ", ", toString(rhs), " and ", toString(experts));
+  Dims a = getDims(lhs), b = getDims(rhs), chosen = getDims(experts);
+  if (a[2] != b[2])
+    return emitOptionalError(loc, "nn.expert_matmul: C2: inner dimensions differ: ", toString(lhs), " and ", toString(rhs));
+  if (a[0] != chosen[0] || (a[1] != chosen[1] && getConstant(a[1]) != 1))
+    return emitOptionalError(loc, "nn.expert_matmul: C3: rows ", toString(lhs), " for experts ", toString(experts));
+  types.push_back(makeTensor({chosen[0], chosen[1], b[1]}, lhs.getElementType()));
+  return success();
+}

@@ -15,3 +15,16 @@ def NN_MatmulOp : NN_InferredOp<"matmul"> {
                        DefaultValuedAttr<DenseI32ArrayAttr, "{}">:$rhs_zero_points);
   let results = (outs NN_Tensor:$result);
 }
+
+def NN_ExpertMatmulOp : NN_InferredOp<"expert_matmul"> {
+  let summary = "products of rows with the weights of experts that were chosen for them";
+  let description = [{
+    lhs [T, S, K], or [T, 1, K] for a row that meets all its experts; rhs [E, N, K]: the weights of E experts; experts
+    [T, S]: which of them each row meets, clamped to [0, E). Result [T, S, N]: result[t, s] = rhs[experts[t, s]] lhs[t, s].
+    Only the weights of chosen experts are read.
+    C1: ranks 3, 3 and 2, floating point factors of one element type. C2: equal K. C3: experts are integers [T, S], lhs has S or 1
+    rows for each.
+  }];
+  let arguments = (ins NN_Tensor:$lhs, NN_Tensor:$rhs, NN_IntTensor:$experts);
+  let results = (outs NN_Tensor:$result);
+}
