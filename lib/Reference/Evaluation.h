@@ -103,6 +103,8 @@ llvm::LogicalResult evaluate(nn::RnnOp op, Evaluation &e);
 llvm::LogicalResult evaluate(nn::GruOp op, Evaluation &e);
 llvm::LogicalResult evaluate(nn::LstmOp op, Evaluation &e);
 llvm::LogicalResult evaluate(nn::AttentionOp op, Evaluation &e);
+llvm::LogicalResult evaluate(nn::CausalConvOp op, Evaluation &e);
+llvm::LogicalResult evaluate(nn::SelectiveScanOp op, Evaluation &e);
 
 } // namespace ajour::reference
 

@@ -86,6 +86,10 @@ static double stepsOf(Operation *op) {
   }
   if (isa<nn::AttentionOp>(op)) // each query meets each row
     steps += 2 * elementsOf(op->getOperand(0)) * double(nn::estimateSize(nn::getDims(op->getOperand(1)).rbegin()[2]));
+  if (auto scan = dyn_cast<nn::SelectiveScanOp>(op)) // each token meets the whole state
+    steps += elementsOf(scan.getX()) * elementsOf(scan.getB()) / std::max(elementsOf(scan.getDelta()), 1.0);
+  if (auto conv = dyn_cast<nn::CausalConvOp>(op)) // each row meets all taps
+    steps += elementsOf(conv.getInput()) * double(cast<RankedTensorType>(conv.getFilter().getType()).getDimSize(0));
   for (Value result : op->getResults())
     steps += elementsOf(result) * stepsPerElement(op);
   return steps;

@@ -160,6 +160,7 @@ FailureOr<std::vector<HostTensor>> evaluate(Operation *op, ArrayRef<const HostTe
                 nn::IotaOp>(run)
           .Case<nn::DequantizeGroupedOp, nn::DequantizeCodebookOp>(run)
           .Case<nn::RnnOp, nn::GruOp, nn::LstmOp, nn::AttentionOp>(run)
+          .Case<nn::CausalConvOp, nn::SelectiveScanOp>(run)
           .Default([](Operation *other) {
             return other->emitError() << "the reference has no meaning for '" << other->getName() << "'";
           });

@@ -13,7 +13,7 @@ module attributes {nn.symbols = [#nn.symbol<"batch", 1, 16>]} {
     return %x : tensor<2xf32>
   }
   func.func @main(%x: tensor<2xf32>, %i: tensor<2xi64>, %q: tensor<2xi8>, %b: tensor<2xi1>, %s: tensor<3x2x2xf32>, %s6: tensor<3x2x6xf32>, %m6: tensor<6x2xf32>, %s8: tensor<3x2x8xf32>,
-                    %m8: tensor<8x2xf32>, %m: tensor<2x2xf32>,
+                    %m8: tensor<8x2xf32>, %m: tensor<2x2xf32>, %m3: tensor<3x2xf32>,
                   %image: tensor<1x4x4x2xf32>, %dynamic: tensor<?x2xf32, #nn.dims<()[s0] -> (s0, 2)>>,
                   %keys: tensor<4x1x1xui8>, %places: tensor<3xi64>, %mask: tensor<3x4xf32>, %units: tensor<4x1xf32>) {
     %c = nn.constant {value = dense<[1, 2]> : tensor<2xi8>} : tensor<2xi8>
@@ -89,6 +89,10 @@ module attributes {nn.symbols = [#nn.symbol<"batch", 1, 16>]} {
       {scale = 0.5 : f32, soft_cap = 30.0 : f32, window = 2 : i64}
       : (tensor<3x2x2xf32>, tensor<4x1x1xui8>, tensor<4x1x1xui8>, tensor<3xi64>, tensor<3x4xf32>, tensor<2xf32>, tensor<2xf32>,
          tensor<4x1xf32>, tensor<4x1xf32>) -> tensor<3x2x2xf32>
+    %conv1d:2 = nn.causal_conv %m, %m bias %x {silu} : (tensor<2x2xf32>, tensor<2x2xf32>, tensor<2xf32>) -> (tensor<2x2xf32>, tensor<1x2xf32>)
+    %scan:2 = nn.selective_scan %s, %m3, %m, %s, %s delta_bias %x skip %x gate %s {softplus, delta_max = 1.0 : f32}
+      : (tensor<3x2x2xf32>, tensor<3x2xf32>, tensor<2x2xf32>, tensor<3x2x2xf32>, tensor<3x2x2xf32>, tensor<2xf32>, tensor<2xf32>,
+         tensor<3x2x2xf32>) -> (tensor<3x2x2xf32>, tensor<2x2x2xf32>)
     %dispatch = exec.dispatch "copy" @callee(%x) : (tensor<2xf32>) -> tensor<2xf32>
     %alias = exec.alias %x : tensor<2xf32> to tensor<1x2xf32>
     return

@@ -510,6 +510,49 @@ INSTANTIATE_TEST_SUITE_P(
                   "C6: window and soft_cap must not be negative"}),
     nameOf);
 
+/// A scan of 3 tokens and 4 heads of 2 channels; `rest` is what follows %x, %d, %a, %b, %c.
+#define SCAN(rest, a, b, more)                                                                                         \
+  "%0, %1 = nn.selective_scan %x, %d, %a, %b, %c " rest " : (tensor<3x4x2xf32>, tensor<3x4xf32>, tensor<" a ">, tensor<" b ">, " \
+  "tensor<" b ">" more ") -> (tensor<3x4x2xf32>, tensor<5x4x2xf32>)"
+#define SCANNED(a, b) "%x: tensor<3x4x2xf32>, %d: tensor<3x4xf32>, %a: tensor<" a ">, %b: tensor<" b ">, %c: tensor<" b ">"
+#define MORE(name, type) SCANNED("5x4xf32", "3x2x5xf32") ", %" name ": tensor<" type ">"
+
+INSTANTIATE_TEST_SUITE_P(
+    StateSpace, Verifier,
+    testing::Values(
+        Violation{"causal_conv_C1", "%x: tensor<3x4xf32>, %f: tensor<1x4xf32>",
+                  "%0, %1 = nn.causal_conv %x, %f : (tensor<3x4xf32>, tensor<1x4xf32>) -> (tensor<3x4xf32>, tensor<0x4xf32>)",
+                  "C1: an input [T, C] and a filter [K, C] with K at least 2 are needed, found f32[3, 4] and f32[1, 4]"},
+        Violation{"causal_conv_C1_bias", "%x: tensor<3x4xf32>, %f: tensor<2x4xf32>, %b: tensor<3xf32>",
+                  "%0, %1 = nn.causal_conv %x, %f bias %b : (tensor<3x4xf32>, tensor<2x4xf32>, tensor<3xf32>) -> "
+                  "(tensor<3x4xf32>, tensor<1x4xf32>)",
+                  "C1: bias must be [4], found f32[3]"},
+        Violation{"causal_conv_C1_initial", "%x: tensor<3x4xf32>, %f: tensor<2x4xf32>",
+                  "%0, %1 = nn.causal_conv %x, %f initial %x : (tensor<3x4xf32>, tensor<2x4xf32>, tensor<3x4xf32>) -> "
+                  "(tensor<3x4xf32>, tensor<1x4xf32>)",
+                  "C1: initial must be [1, 4], found f32[3, 4]"},
+        Violation{"causal_conv_C2", "%x: tensor<3x4xf32>, %f: tensor<2x4xf16>",
+                  "%0, %1 = nn.causal_conv %x, %f : (tensor<3x4xf32>, tensor<2x4xf16>) -> (tensor<3x4xf32>, tensor<1x4xf32>)",
+                  "C2: element types differ: f32, f16"},
+        Violation{"selective_scan_C1", SCANNED("5x4xf32", "3x3x5xf32"), SCAN("", "5x4xf32", "3x3x5xf32", ""),
+                  "C1: x [T, H, P], a [N, H] and b [T, G, N] with H a multiple of G are needed"},
+        Violation{"selective_scan_C1_a", SCANNED("2x4xf32", "3x2x5xf32"), SCAN("", "2x4xf32", "3x2x5xf32", ""),
+                  "C1: a must be [5, 4], found f32[2, 4]"},
+        Violation{"selective_scan_C1_tokens", SCANNED("5x4xf32", "2x2x5xf32"), SCAN("", "5x4xf32", "2x2x5xf32", ""),
+                  "C1: b must be [3, 2, 5], found f32[2, 2, 5]"},
+        Violation{"selective_scan_C1_skip", MORE("s", "3xf32"), SCAN("skip %s", "5x4xf32", "3x2x5xf32", ", tensor<3xf32>"),
+                  "C1: skip must be [4], found f32[3]"},
+        Violation{"selective_scan_C1_gate", MORE("g", "3x2x4xf32"), SCAN("gate %g", "5x4xf32", "3x2x5xf32", ", tensor<3x2x4xf32>"),
+                  "C1: gate must be [3, 4, 2], found f32[3, 2, 4]"},
+        Violation{"selective_scan_C1_initial", MORE("i", "4x4x2xf32"),
+                  SCAN("initial %i", "5x4xf32", "3x2x5xf32", ", tensor<4x4x2xf32>"), "C1: initial must be [5, 4, 2]"},
+        Violation{"selective_scan_C2", MORE("s", "4xf64"), SCAN("skip %s", "5x4xf32", "3x2x5xf32", ", tensor<4xf64>"),
+                  "C2: element types differ: f32, f64"},
+        Violation{"selective_scan_C3", SCANNED("5x4xf32", "3x2x5xf32"),
+                  SCAN("{delta_min = 2.0 : f32, delta_max = 1.0 : f32}", "5x4xf32", "3x2x5xf32", ""),
+                  "C3: delta_min 2"}),
+    nameOf);
+
 INSTANTIATE_TEST_SUITE_P(
     Exec, Verifier,
     testing::Values(Violation{"dispatch_C1_missing", "%a: tensor<2xf32>",

@@ -10,4 +10,5 @@ include "ajour/Dialect/NN/NNShape.td"
 include "ajour/Dialect/NN/NNWeights.td"
 include "ajour/Dialect/NN/NNRecurrent.td"
 include "ajour/Dialect/NN/NNAttention.td"
+include "ajour/Dialect/NN/NNStateSpace.td"
 #endif
