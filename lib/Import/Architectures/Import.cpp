@@ -111,7 +111,9 @@ OwningOpRef<ModuleOp> importGGUF(MLIRContext *context, const std::string &path, 
     if (!problem.empty())
       return refuse(context, path, problem);
   }
-  OwningOpRef<ModuleOp> module = architectures::buildTransformer(context, path, config, architectures::WeightSource(file));
+  architectures::WeightSource weights(file);
+  weights.setOptionalPrefix(config.names.optionalPrefix);
+  OwningOpRef<ModuleOp> module = architectures::buildTransformer(context, path, config, weights);
   if (module && !description.empty())
     attachTokenizer(*module, description);
   return module;
@@ -144,7 +146,9 @@ OwningOpRef<ModuleOp> importHuggingFace(MLIRContext *context, const std::string 
   if (std::string tokenizer = folder + "/tokenizer.json"; llvm::sys::fs::exists(tokenizer))
     if (problem = importTokenizer(tokenizer, description); !problem.empty())
       return refuse(context, path, problem);
-  OwningOpRef<ModuleOp> module = architectures::buildTransformer(context, path, config, architectures::WeightSource(file));
+  architectures::WeightSource weights(file);
+  weights.setOptionalPrefix(config.names.optionalPrefix);
+  OwningOpRef<ModuleOp> module = architectures::buildTransformer(context, path, config, weights);
   if (module && !description.empty())
     attachTokenizer(*module, description);
   return module;

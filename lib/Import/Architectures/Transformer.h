@@ -2,45 +2,82 @@
 #ifndef AJOUR_LIB_IMPORT_ARCHITECTURES_TRANSFORMER_H
 #define AJOUR_LIB_IMPORT_ARCHITECTURES_TRANSFORMER_H
 
-#include "Weights.h"
+#include "LayerBuilder.h"
+#include "Parameters.h"
+#include "Rope.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
-#include <optional>
-
 namespace ajour::architectures {
 
-/// How a file's weights are called; {} stands for the number of the layer.
+/// How a file's weights are called; {} stands for the number of the layer and [] for that of the expert. A weight without a name
+/// is one that the architecture does not have; biases stand beside their weights, under ".bias", where a file has them.
 struct TransformerNames {
-  const char *embedding, *finalNorm, *head;
-  const char *attentionNorm, *query, *key, *value, *output, *queryNorm, *keyNorm;
-  const char *feedForwardNorm, *gate, *up, *down;
-  const char *ropeFactors; ///< divisors of the rotary frequencies, one for each pair; may be absent in a file
+  std::string optionalPrefix; ///< of all names in some files
+  std::string embedding, positionEmbedding, finalNorm;
+  std::string head;          ///< may be absent in a file: the embedding then serves
+  std::string attentionNorm; ///< before attention
+  std::string query, key, value, queryKeyValue, output; ///< either three or one
+  std::string queryNorm, keyNorm; ///< of each head or of all, as their weights' sizes say
+  std::string attentionPostNorm;  ///< of what attention adds
+  std::string feedForwardNorm, gate, up, gateUp, down; ///< either gate and up, gateUp, or up alone
+  std::string feedForwardPostNorm;
+  std::string router, expertGate, expertUp, expertDown; ///< experts' weights are one each, or [experts, ...]
+  std::string sharedRouter, sharedGate, sharedUp, sharedDown; ///< of the expert that every token meets
+  std::string ropeDivisors, ropeLongDivisors; ///< of the first rotary embedding's frequencies, one for each pair; may be absent in a file
 };
-extern const TransformerNames ggufNames, huggingFaceNames;
 
-/// What a decoder-only transformer of the Llama family is made of. Widths of layers come from the weights' shapes, so that they
-/// may differ from layer to layer.
+/// How one product that makes queries, keys and values puts them next to each other.
+enum class QueryKeyValueOrder {
+  Stacked, ///< all queries, all keys, all values
+  PerHead, ///< query, key and value of each head
+};
+
+/// Mixture of experts: a router scores them, each token meets the best.
+struct ExpertsConfig {
+  int64_t count = 0, perToken = 0;
+  bool normalize = true; ///< the shares of the chosen add up to 1; else they are those among all
+  float scale = 1.0f;    ///< of the shares
+};
+
+struct LayerConfig {
+  int64_t heads = 0, keyValueHeads = 0;
+  int64_t window = 0; ///< positions that a token attends to, its own included; 0: all before it
+  int rope = 0;       ///< which of the model's rotary embeddings; -1: none
+  bool experts = false;
+};
+
+/// What a decoder-only transformer is made of. Widths of feed-forward layers come from the weights' shapes, so that they may differ
+/// from layer to layer; so do the heads where queries, keys and values have weights of their own.
 struct TransformerConfig {
   std::string architecture; ///< as the file calls it
-  int64_t layers = 0, hidden = 0, heads = 0, keyValueHeads = 0, headSize = 0, vocabulary = 0, context = 0;
-  int64_t tokens = 0;       ///< most of one call; `context` is the most in all
-  float normEpsilon = 1e-5f;
-  float ropeBase = 10000.0f;
-  int64_t ropeSize = 0;          ///< dimensions of a head that are rotated
-  bool ropeInterleaved = false;  ///< pairs are neighbours; else halves of the head
-  float ropeScale = 1.0f;        ///< positions are divided by it ("linear" scaling)
-  std::vector<float> ropeDivisors; ///< of the frequencies, one for each pair, or empty
   TransformerNames names;
+  std::vector<LayerConfig> layers;
+  int64_t hidden = 0, headSize = 0, vocabulary = 0, context = 0;
+  int64_t tokens = 0; ///< most of one call; `context` is the most in all
+  NormConfig norm;
+  std::vector<RopeConfig> ropes;
+  bool ropeInterleaved = false; ///< pairs are neighbours; else halves of what is rotated
+  nn::UnaryKind activation = nn::UnaryKind::silu;
+  bool parallel = false; ///< attention and feed-forward layer read the same stream; without a norm of its own the latter takes the former's
+  QueryKeyValueOrder queryKeyValueOrder = QueryKeyValueOrder::Stacked;
+  bool turnedWeights = false; ///< products' weights are [in, out]
+  float embeddingScale = 1.0f, residualScale = 1.0f, logitScale = 1.0f;
+  float attentionScale = 0.0f; ///< of the scores; 0: 1 / sqrt(headSize)
+  float attentionCap = 0.0f, logitCap = 0.0f; ///< scores and logits stay within it; 0: no cap
+  ExpertsConfig experts;
 };
 
 /// A module whose main takes tokens [tokens] and their positions [tokens] (i64) and says by visible [tokens, length] (i1) which of
 /// the first `length` positions each token attends to; it gives logits [tokens, vocabulary] (f32). Keys and values are states
 /// [context, heads * size] of each layer: what earlier calls wrote at other positions is there. Every operation is located at the
-/// weight that it uses. Null after diagnostics; all weights that are missing or misshapen are named.
+/// weight that it uses. Null after diagnostics; all weights that are missing, misshapen or without a use are named.
 mlir::OwningOpRef<mlir::ModuleOp> buildTransformer(mlir::MLIRContext *context, const std::string &path,
                                                    const TransformerConfig &config, const WeightSource &weights);
+
+/// The feed-forward part of a layer, dense or of experts: x [tokens, hidden] to what is added to the stream.
+mlir::Value buildFeedForward(LayerBuilder &builder, const TransformerConfig &config, mlir::Value x, int64_t layer);
 
 /// Reads the configuration of a GGUF file or of a config.json. Returns an empty string, or what is missing, unknown or out of
 /// bounds, by the file's own name for it.

@@ -34,7 +34,29 @@ WeightSource::WeightSource(const safetensors::File &file) {
 
 const Weight *WeightSource::find(StringRef name) const {
   auto it = weights.find(name);
-  return it == weights.end() ? nullptr : &it->second;
+  if (it == weights.end() && !prefix.empty())
+    it = weights.find(prefix + name.str());
+  if (it == weights.end())
+    return nullptr;
+  used.insert(it->first());
+  return &it->second;
+}
+
+/// What some programs store beside the weights although it follows from parameters.
+static bool isDerived(StringRef name) {
+  for (const char *ending : {".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias"})
+    if (name.ends_with(ending))
+      return true;
+  return false;
+}
+
+std::vector<std::string> WeightSource::unused() const {
+  std::vector<std::string> names;
+  for (const auto &entry : weights)
+    if (!used.contains(entry.first()) && !isDerived(entry.first()))
+      names.push_back(entry.first().str());
+  llvm::sort(names);
+  return names;
 }
 
 } // namespace ajour::architectures

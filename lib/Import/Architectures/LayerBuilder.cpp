@@ -1,0 +1,190 @@
+//===- LayerBuilder.cpp - layers of language models as nn -----------------------------===//
+#include "LayerBuilder.h"
+
+#include "ajour/ABI/ElementTypes.h"
+#include "ajour/Support/NodeLocation.h"
+
+using namespace mlir;
+
+namespace ajour::architectures {
+
+std::string nameOf(StringRef pattern, int64_t layer) {
+  std::string name = pattern.str();
+  if (size_t place = name.find("{}"); place != std::string::npos)
+    name.replace(place, 2, std::to_string(layer));
+  return name;
+}
+
+LayerBuilder::LayerBuilder(MLIRContext *context, const std::string &path, const std::string &architecture, const WeightSource &weights)
+    : context(context), path(path), architecture(architecture), weights(weights), b(context),
+      location(FileLineColLoc::get(context, path, 0, 0)), tokens(getAffineSymbolExpr(0, context)),
+      length(getAffineSymbolExpr(1, context)), f32(Float32Type::get(context)), i64(IntegerType::get(context, 64)) {}
+
+void LayerBuilder::at(StringRef weight, StringRef kind) {
+  location = makeNodeLocation(context, {path, weight.str(), kind.str(), nodes++});
+}
+
+void LayerBuilder::fail(const Twine &what) {
+  emitError(location) << what;
+  good = false;
+}
+
+//===----------------------------------------------------------------------===//
+// Weights
+//===----------------------------------------------------------------------===//
+
+Value LayerBuilder::constant(RankedTensorType type, ArrayRef<char> bytes) {
+  return nn::ConstantOp::create(b, location, type, nn::makeConstant(type, bytes));
+}
+
+Value LayerBuilder::constant(ArrayRef<int64_t> shape, ArrayRef<float> values) {
+  return constant(nn::makeTensor(shape, f32), ArrayRef(reinterpret_cast<const char *>(values.data()), values.size() * 4));
+}
+
+static std::string shapeText(ArrayRef<int64_t> shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i)
+    text += (i ? ", " : "") + (shape[i] == -1 ? "?" : std::to_string(shape[i]));
+  return text + "]";
+}
+
+const Weight *LayerBuilder::require(const std::string &name, ArrayRef<int64_t> shape, StringRef kind) {
+  at(name, kind);
+  const Weight *weight = weights.find(name);
+  if (!weight) {
+    fail("the model has no weight of this name, which its architecture '" + Twine(architecture) + "' needs");
+    return nullptr;
+  }
+  bool fits = weight->shape.size() == shape.size();
+  for (size_t i = 0; fits && i < shape.size(); ++i)
+    fits = shape[i] == -1 ? weight->shape[i] > 0 : shape[i] == weight->shape[i];
+  if (!fits) {
+    fail("the weight's shape is " + Twine(shapeText(weight->shape)) + ", expected " + shapeText(shape));
+    return nullptr;
+  }
+  return weight;
+}
+
+Value LayerBuilder::loadGrouped(const std::vector<int64_t> &shape, const gguf::Grouped &grouped) {
+  Type element = grouped.isUnsigned ? IntegerType::get(context, 8, IntegerType::Unsigned) : IntegerType::get(context, 8);
+  Value values = constant(nn::makeTensor(shape, element), ArrayRef(reinterpret_cast<const char *>(grouped.values.data()), grouped.values.size()));
+  std::vector<int64_t> groups = shape;
+  groups.back() /= grouped.group;
+  Value scales = constant(groups, grouped.scales);
+  Value zeroPoints = grouped.zeroPoints.empty() ? Value() : constant(groups, grouped.zeroPoints);
+  return nn::DequantizeGroupedOp::create(b, location, nn::makeTensor(shape, f32), values, scales, zeroPoints,
+                                         int64_t(shape.size()) - 1, grouped.group, int64_t(grouped.bits));
+}
+
+Value LayerBuilder::load(const Weight &weight) { return loadStack(&weight); }
+
+Value LayerBuilder::loadStack(ArrayRef<const Weight *> stack) {
+  const Weight &first = *stack[0];
+  std::vector<int64_t> shape = first.shape;
+  if (stack.size() > 1)
+    shape.insert(shape.begin(), int64_t(stack.size()));
+  for (const Weight *weight : stack)
+    if (weight->shape != first.shape || weight->elementType != first.elementType || weight->blocks != first.blocks) {
+      fail("weights of the layer's experts differ in shape or form");
+      return nullptr;
+    }
+  if (first.blocks) {
+    gguf::Grouped all = first.unpack();
+    for (const Weight *weight : stack.drop_front()) {
+      gguf::Grouped next = weight->unpack();
+      all.values.insert(all.values.end(), next.values.begin(), next.values.end());
+      all.scales.insert(all.scales.end(), next.scales.begin(), next.scales.end());
+      all.zeroPoints.insert(all.zeroPoints.end(), next.zeroPoints.begin(), next.zeroPoints.end());
+    }
+    return loadGrouped(shape, all);
+  }
+  Type element = nn::getElementType(first.elementType, context);
+  if (!isa_and_nonnull<FloatType>(element)) {
+    fail("the weight has the element type " + Twine(ajour_element_name(ajour_element_type(first.elementType))) + ", expected a floating point type");
+    return nullptr;
+  }
+  std::vector<char> joined;
+  for (const Weight *weight : stack)
+    if (stack.size() > 1)
+      joined.insert(joined.end(), weight->bytes.begin(), weight->bytes.end());
+  Value value = constant(nn::makeTensor(shape, element), stack.size() > 1 ? ArrayRef<char>(joined) : first.bytes);
+  if (element == f32)
+    return value;
+  return nn::CastOp::create(b, location, nn::makeTensor(shape, f32), value);
+}
+
+//===----------------------------------------------------------------------===//
+// Operations
+//===----------------------------------------------------------------------===//
+
+Value LayerBuilder::matmul(Value lhs, Value rhs, Value bias, bool transposed) {
+  return nn::MatmulOp::create(b, location, lhs, rhs, bias, false, transposed, 0, ArrayRef<int32_t>());
+}
+Value LayerBuilder::binary(nn::BinaryKind kind, Value lhs, Value rhs) { return nn::BinaryOp::create(b, location, kind, lhs, rhs); }
+Value LayerBuilder::unary(nn::UnaryKind kind, Value x) { return nn::UnaryOp::create(b, location, kind, x); }
+
+Value LayerBuilder::scale(Value x, float factor) {
+  return !x || factor == 1.0f ? x : binary(nn::BinaryKind::mul, x, constant({1}, {factor}));
+}
+Value LayerBuilder::softCap(Value x, float cap) {
+  return !x || cap == 0.0f ? x : scale(unary(nn::UnaryKind::tanh, scale(x, 1.0f / cap)), cap);
+}
+
+Value LayerBuilder::reshape(Value value, ArrayRef<AffineExpr> dims) {
+  return nn::ReshapeOp::create(b, location, nn::makeTensor(dims, cast<RankedTensorType>(value.getType()).getElementType()), value);
+}
+Value LayerBuilder::transpose(Value value, ArrayRef<int64_t> perm) { return nn::TransposeOp::create(b, location, value, perm); }
+Value LayerBuilder::part(Value x, ArrayRef<int64_t> starts, ArrayRef<int64_t> steps, ArrayRef<AffineExpr> dims) {
+  return nn::SliceOp::create(b, location, type(dims), x, starts, steps);
+}
+
+/// The bias beside a weight, null where the file has none; nothing when it does not fit.
+std::optional<Value> LayerBuilder::loadBias(const std::string &weight, int64_t size) {
+  StringRef stem = weight;
+  if (!stem.consume_back("weight"))
+    return Value();
+  std::string name = stem.str() + "bias";
+  if (!weights.find(name))
+    return Value();
+  Location outer = location;
+  const Weight *found = require(name, {size}, "bias");
+  Value bias = found ? load(*found) : Value();
+  location = outer;
+  return bias ? std::optional(bias) : std::nullopt;
+}
+
+Value LayerBuilder::linear(Value x, const std::string &pattern, int64_t layer, int64_t out, bool turned) {
+  if (!x)
+    return nullptr;
+  std::string name = nameOf(pattern, layer);
+  int64_t in = *nn::getConstant(nn::getDims(x).back());
+  const Weight *weight = require(name, turned ? ArrayRef{in, out} : ArrayRef{out, in}, "linear");
+  if (!weight)
+    return nullptr;
+  Value rhs = load(*weight);
+  std::optional<Value> bias = loadBias(name, weight->shape[turned ? 1 : 0]);
+  return rhs && bias ? matmul(x, rhs, *bias, !turned) : Value();
+}
+
+Value LayerBuilder::norm(Value x, const std::string &pattern, int64_t layer, const NormConfig &config) {
+  if (!x || pattern.empty())
+    return x;
+  Value factors;
+  std::optional<Value> bias = Value();
+  if (config.plain) {
+    at(nameOf(pattern, layer), "norm");
+  } else {
+    int64_t size = *nn::getConstant(nn::getDims(x).back());
+    std::string name = nameOf(pattern, layer);
+    const Weight *weight = require(name, {size}, config.rootMeanSquare ? "rms_norm" : "layer_norm");
+    factors = weight ? load(*weight) : Value();
+    bias = loadBias(name, size);
+    if (!factors || !bias)
+      return nullptr;
+    if (config.addOne)
+      factors = binary(nn::BinaryKind::add, factors, constant({1}, {1.0f}));
+  }
+  return nn::LayerNormOp::create(b, location, x, factors, *bias, int64_t(nn::getDims(x).size()) - 1, APFloat(config.epsilon), config.rootMeanSquare);
+}
+
+} // namespace ajour::architectures
