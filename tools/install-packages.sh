@@ -25,6 +25,8 @@ test_packages=(
   libclang-rt-22-dev
   # ONNX conformance cases.
   libonnx-testdata
+  # Logits of small language models, computed independently.
+  python3-torch
 )
 
 wanted=()

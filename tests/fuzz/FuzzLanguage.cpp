@@ -1,5 +1,6 @@
-// Fuzzes what language models bring. The first byte chooses: a GGUF file, a safetensors file, a tokenizer.json, or a
-// tokenizer's description, which is then used.
+// Fuzzes what language models bring. The first byte chooses: a GGUF file, a safetensors file, a tokenizer.json, a
+// tokenizer's description, which is then used, or a config.json, a zero byte and a safetensors file, of which a model is built.
+#include "Import/Architectures/Transformer.h"
 #include "Import/GGUF/Blocks.h"
 #include "Import/SafeTensors/Reader.h"
 #include "ajour/Import/Tokenizer.h"
@@ -21,16 +22,39 @@ static void useTokenizer(const std::vector<uint8_t> &description) {
   stream.finish(decoded);
 }
 
+/// A model of the configuration and the weights, unless they are refused.
+static void buildModel(const std::string &bytes) {
+  llvm::StringRef config, weights;
+  std::tie(config, weights) = llvm::StringRef(bytes).split('\0');
+  architectures::TransformerConfig c;
+  safetensors::Quantization quantization;
+  safetensors::File file;
+  if (!architectures::readConfig(config, c).empty() || !safetensors::readQuantization(config, quantization).empty() ||
+      !safetensors::parse(weights, file).empty())
+    return;
+  architectures::WeightSource source(file);
+  if (!source.addQuantized(file, quantization).empty())
+    return;
+  source.setOptionalPrefix(c.names.optionalPrefix);
+  c.context = std::min<int64_t>(c.context, 64);
+  c.tokens = c.context;
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  mlir::ScopedDiagnosticHandler quiet(&context, [](mlir::Diagnostic &) { return mlir::success(); });
+  architectures::buildTransformer(&context, "fuzz", c, source);
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size == 0)
     return 0;
   std::string bytes(reinterpret_cast<const char *>(data + 1), size - 1);
-  switch (*data % 4) {
+  switch (*data % 5) {
   case 0: {
     gguf::File file;
     std::string problem;
     if (!gguf::parse(llvm::MemoryBufferRef(bytes, "fuzz"), file, problem))
       break;
+    architectures::TransformerConfig config;
+    architectures::readConfig(file, config);
     for (const gguf::Tensor &tensor : file.tensors)
       if (gguf::isQuantized(tensor.type->type))
         gguf::unpackBlocks(*tensor.type, tensor.bytes);
@@ -47,8 +71,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       useTokenizer(description);
     break;
   }
-  default:
+  case 3:
     useTokenizer({data + 1, data + size});
+    break;
+  default:
+    buildModel(bytes);
   }
   return 0;
 }

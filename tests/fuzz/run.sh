@@ -44,6 +44,15 @@ make_seeds() {
       for file in "$models"/stories260k/*q4_0.gguf; do [ -f "$file" ] && { printf '\0'; head -c 16000 "$file"; } >"$2/gguf"; done
       printf '\1\076\0\0\0\0\0\0\0{"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}    ' >"$2/safetensors"
       printf '\2{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}, "normalizer": {"type": "NFC"}}' >"$2/json"
+      for type in llama gemma2 phi3 gpt2 mixtral; do
+        {
+          printf '\4{"model_type": "%s", "hidden_size": 2, "num_hidden_layers": 1, "num_attention_heads": 1, "head_dim": 2, ' "$type"
+          printf '"vocab_size": 1, "max_position_embeddings": 8, "rope_scaling": {"type": "yarn", "factor": 2}, '
+          printf '"quantization_config": {"quant_method": "gptq", "bits": 4}}\0\140\0\0\0\0\0\0\0'
+          printf '%-96s' '{"model.embed_tokens.weight": {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]}}'
+          printf '12345678'
+        } >"$2/config-$type"
+      done
       ;;
     FuzzInputs) printf '\0\223NUMPY\1\0' >"$2/npy" && printf '\1RIFF' >"$2/wav" && printf '\2BM' >"$2/bmp" ;;
   esac

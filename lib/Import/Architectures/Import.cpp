@@ -104,7 +104,9 @@ OwningOpRef<ModuleOp> importGGUF(MLIRContext *context, const std::string &path, 
     return refuse(context, path, problem);
   // A file without a tokenizer is a model all the same: its user brings tokens.
   std::vector<uint8_t> description;
-  if (file.find("tokenizer.ggml.model")) {
+  const gguf::Value *kind = file.find("tokenizer.ggml.model");
+  bool isNone = kind && !kind->isArray() && kind->type() == gguf::ValueType::String && kind->string() == "none";
+  if (kind && !isNone) {
     text::Builder tokenizer;
     if (problem = text::buildFromGGUF(file, tokenizer); problem.empty())
       problem = tokenizer.finish(description);
@@ -133,6 +135,9 @@ OwningOpRef<ModuleOp> importHuggingFace(MLIRContext *context, const std::string 
   architectures::TransformerConfig config;
   if (std::string problem = architectures::readConfig((*buffer)->getBuffer(), config); !problem.empty())
     return refuse(context, path, "config.json: " + problem);
+  safetensors::Quantization quantization;
+  if (std::string problem = safetensors::readQuantization((*buffer)->getBuffer(), quantization); !problem.empty())
+    return refuse(context, path, "config.json: " + problem);
   if (std::string problem = boundDimensions(options, config); !problem.empty())
     return refuse(context, path, problem);
   std::vector<std::string> shards;
@@ -147,6 +152,8 @@ OwningOpRef<ModuleOp> importHuggingFace(MLIRContext *context, const std::string 
     if (problem = importTokenizer(tokenizer, description); !problem.empty())
       return refuse(context, path, problem);
   architectures::WeightSource weights(file);
+  if (problem = weights.addQuantized(file, quantization); !problem.empty())
+    return refuse(context, path, problem);
   weights.setOptionalPrefix(config.names.optionalPrefix);
   OwningOpRef<ModuleOp> module = architectures::buildTransformer(context, path, config, weights);
   if (module && !description.empty())

@@ -84,30 +84,44 @@ Value LayerBuilder::loadStack(ArrayRef<const Weight *> stack) {
   if (stack.size() > 1)
     shape.insert(shape.begin(), int64_t(stack.size()));
   for (const Weight *weight : stack)
-    if (weight->shape != first.shape || weight->elementType != first.elementType || weight->blocks != first.blocks) {
-      fail("weights of the layer's experts differ in shape or form");
+    if (weight->shape != first.shape || weight->elementType != first.elementType || weight->blocks != first.blocks ||
+        weight->isGrouped() != first.isGrouped() || (stack.size() > 1 && !weight->order().empty())) {
+      fail("weights of the layer's experts differ in shape or form, or have their inputs in an order of their own");
       return nullptr;
     }
-  if (first.blocks) {
-    gguf::Grouped all = first.unpack();
-    for (const Weight *weight : stack.drop_front()) {
-      gguf::Grouped next = weight->unpack();
-      all.values.insert(all.values.end(), next.values.begin(), next.values.end());
-      all.scales.insert(all.scales.end(), next.scales.begin(), next.scales.end());
-      all.zeroPoints.insert(all.zeroPoints.end(), next.zeroPoints.begin(), next.zeroPoints.end());
+  return first.isGrouped() ? loadGroupedStack(stack, shape) : loadPlainStack(stack, shape);
+}
+
+Value LayerBuilder::loadGroupedStack(ArrayRef<const Weight *> stack, const std::vector<int64_t> &shape) {
+  gguf::Grouped all = stack[0]->unpack();
+  for (const Weight *weight : stack.drop_front()) {
+    gguf::Grouped next = weight->unpack();
+    if (next.group != all.group || next.isUnsigned != all.isUnsigned || next.zeroPoints.empty() != all.zeroPoints.empty()) {
+      fail("weights of the layer's experts are quantised in different ways");
+      return nullptr;
     }
-    return loadGrouped(shape, all);
+    all.values.insert(all.values.end(), next.values.begin(), next.values.end());
+    all.scales.insert(all.scales.end(), next.scales.begin(), next.scales.end());
+    all.zeroPoints.insert(all.zeroPoints.end(), next.zeroPoints.begin(), next.zeroPoints.end());
   }
-  Type element = nn::getElementType(first.elementType, context);
+  return loadGrouped(shape, all);
+}
+
+Value LayerBuilder::loadPlainStack(ArrayRef<const Weight *> stack, const std::vector<int64_t> &shape) {
+  Type element = nn::getElementType(stack[0]->elementType, context);
   if (!isa_and_nonnull<FloatType>(element)) {
-    fail("the weight has the element type " + Twine(ajour_element_name(ajour_element_type(first.elementType))) + ", expected a floating point type");
+    fail("the weight has the element type " + Twine(ajour_element_name(ajour_element_type(stack[0]->elementType))) + ", expected a floating point type");
     return nullptr;
   }
-  std::vector<char> joined;
-  for (const Weight *weight : stack)
-    if (stack.size() > 1)
-      joined.insert(joined.end(), weight->bytes.begin(), weight->bytes.end());
-  Value value = constant(nn::makeTensor(shape, element), stack.size() > 1 ? ArrayRef<char>(joined) : first.bytes);
+  // One plain weight is read where it stands.
+  std::vector<char> made;
+  for (const Weight *weight : stack) {
+    std::vector<char> expanded = weight->quantized ? weight->quantized->expand() : std::vector<char>();
+    ArrayRef<char> bytes = weight->quantized ? ArrayRef<char>(expanded) : weight->bytes;
+    if (weight->quantized || stack.size() > 1)
+      made.insert(made.end(), bytes.begin(), bytes.end());
+  }
+  Value value = constant(nn::makeTensor(shape, element), made.empty() ? stack[0]->bytes : ArrayRef<char>(made));
   if (element == f32)
     return value;
   return nn::CastOp::create(b, location, nn::makeTensor(shape, f32), value);
@@ -163,6 +177,10 @@ Value LayerBuilder::linear(Value x, const std::string &pattern, int64_t layer, i
     return nullptr;
   Value rhs = load(*weight);
   std::optional<Value> bias = loadBias(name, weight->shape[turned ? 1 : 0]);
+  if (ArrayRef<int64_t> order = weight->order(); !order.empty()) {
+    RankedTensorType type = nn::makeTensor({int64_t(order.size())}, i64);
+    x = nn::GatherOp::create(b, location, x, constant(type, ArrayRef(reinterpret_cast<const char *>(order.data()), order.size() * 8)), 1);
+  }
   return rhs && bias ? matmul(x, rhs, *bias, !turned) : Value();
 }
 

@@ -77,6 +77,8 @@ public:
   bool good = true;
 
 private:
+  mlir::Value loadGroupedStack(llvm::ArrayRef<const Weight *> stack, const std::vector<int64_t> &shape);
+  mlir::Value loadPlainStack(llvm::ArrayRef<const Weight *> stack, const std::vector<int64_t> &shape);
   mlir::Value loadGrouped(const std::vector<int64_t> &shape, const gguf::Grouped &grouped);
   std::optional<mlir::Value> loadBias(const std::string &weight, int64_t size);
   int64_t nodes = 0;

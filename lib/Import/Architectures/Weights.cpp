@@ -32,6 +32,17 @@ WeightSource::WeightSource(const safetensors::File &file) {
     weights[tensor.name] = {tensor.shape, tensor.bytes, tensor.elementType};
 }
 
+std::string WeightSource::addQuantized(const safetensors::File &file, const safetensors::Quantization &quantization) {
+  std::vector<std::string> parts;
+  if (std::string problem = safetensors::findQuantizedWeights(file, quantization, quantized, parts); !problem.empty())
+    return problem;
+  for (const std::string &part : parts)
+    weights.erase(part);
+  for (const safetensors::QuantizedWeight &weight : quantized)
+    weights[weight.name] = {weight.shape, {}, weight.elementType, nullptr, &weight};
+  return "";
+}
+
 const Weight *WeightSource::find(StringRef name) const {
   auto it = weights.find(name);
   if (it == weights.end() && !prefix.empty())

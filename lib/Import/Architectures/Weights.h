@@ -3,7 +3,7 @@
 #define AJOUR_LIB_IMPORT_ARCHITECTURES_WEIGHTS_H
 
 #include "../GGUF/Blocks.h"
-#include "../SafeTensors/Reader.h"
+#include "../SafeTensors/Quantized.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -16,8 +16,13 @@ struct Weight {
   uint32_t elementType = 0;              ///< of plain numbers
   const gguf::TypeInfo *blocks = nullptr; ///< of quantised blocks
 
-  /// Integers and their parameters, of a weight in blocks.
-  gguf::Grouped unpack() const { return gguf::unpackBlocks(*blocks, bytes); }
+  const safetensors::QuantizedWeight *quantized = nullptr; ///< of several tensors together
+
+  /// Whether it is integers of few bits with their parameters, which `unpack` gives.
+  bool isGrouped() const { return blocks || (quantized && !quantized->elementType); }
+  gguf::Grouped unpack() const { return blocks ? gguf::unpackBlocks(*blocks, bytes) : quantized->unpack(); }
+  /// The inputs in the order of its columns; empty: as they are.
+  llvm::ArrayRef<int64_t> order() const { return quantized ? llvm::ArrayRef(quantized->order) : llvm::ArrayRef<int64_t>(); }
 };
 
 /// Where a builder takes weights from. Names are the file's, whose bytes must outlive it.
@@ -25,6 +30,9 @@ class WeightSource {
 public:
   explicit WeightSource(const gguf::File &file);
   explicit WeightSource(const safetensors::File &file);
+  /// The same with quantised weights, which take the place of the tensors that they are made of. Returns an empty string, or what does
+  /// not fit together.
+  std::string addQuantized(const safetensors::File &file, const safetensors::Quantization &quantization);
   /// Null when there is none of that name. What has been found counts as used.
   const Weight *find(llvm::StringRef name) const;
   /// Names without this prefix find weights with it too.
@@ -35,6 +43,7 @@ public:
 
 private:
   llvm::StringMap<Weight> weights;
+  std::vector<safetensors::QuantizedWeight> quantized;
   std::string prefix;
   mutable llvm::StringSet<> used;
 };

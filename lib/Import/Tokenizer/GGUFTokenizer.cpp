@@ -152,6 +152,9 @@ private:
 
   /// Control and user-defined tokens are found in the text as a whole.
   void addAdded() {
+    const Value *name = file.find("general.name");
+    std::string lower = name && !name->isArray() && name->type() == ValueType::String ? name->string().lower() : "";
+    bool isPhi3 = StringRef(lower).contains("phi-3") || StringRef(lower).contains("phi3");
     for (size_t id = 0; id < tokens->size(); ++id) {
       TokenType type = typeOf(id);
       if ((type != TokenType::Control && type != TokenType::UserDefined) || tokens->string(id).empty())
@@ -160,6 +163,8 @@ private:
       token.id = uint32_t(id);
       token.text = tokens->string(id).str();
       token.special = type == TokenType::Control;
+      // The format has no field for it: Phi 3's control tokens take the blanks behind them along, but for those that it shares with Llama.
+      token.strip_right = isPhi3 && token.special && token.text != "<unk>" && token.text != "<s>" && token.text != "<|endoftext|>";
       b.addAdded(std::move(token));
     }
   }

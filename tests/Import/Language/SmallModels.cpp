@@ -1,0 +1,78 @@
+//===- SmallModels.cpp - a small language model of each architecture --------------===//
+#include "SmallModels.h"
+
+#include "Support/ModelFiles.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include <unistd.h>
+
+namespace fs = std::filesystem;
+
+namespace ajour::test {
+
+static constexpr size_t vocabulary = 80;
+
+bool hasTorch() {
+  static const bool found = std::system("/usr/bin/python3 -c 'import torch' > /dev/null 2>&1") == 0;
+  return found;
+}
+
+const std::vector<const char *> &smallModels() {
+  static const std::vector<const char *> names = {
+      "llama", "llama_linear", "llama3", "llama_yarn", "llama_pruned", "mistral", "qwen2", "qwen3", "smollm3", "granite", "olmo", "olmo2",
+      "stablelm", "stablelm_parallel", "gemma", "gemma2", "gemma3", "phi2", "phi3", "phi3_long", "gpt2", "neox", "neox_serial", "starcoder2",
+      "mixtral", "qwen2_moe", "qwen3_moe"};
+  return names;
+}
+
+template <typename T> static std::vector<T> readNumbers(const fs::path &path) {
+  std::string bytes = readFile(path.string());
+  std::vector<T> numbers(bytes.size() / sizeof(T));
+  std::memcpy(numbers.data(), bytes.data(), numbers.size() * sizeof(T));
+  return numbers;
+}
+
+SmallModel::SmallModel(const std::string &name) : name(name) {
+  folder = fs::path(testing::TempDir()) / ("ajour-small-models-" + std::to_string(getpid()) + "-" + name);
+  fs::create_directories(folder);
+  std::string command = "/usr/bin/python3 -B " AJOUR_SOURCE_DIR "/tests/Import/Language/models/make_model.py '" + folder.string() + "' " + name;
+  EXPECT_EQ(std::system(command.c_str()), 0) << command;
+  tokens = readNumbers<int64_t>(folder / name / "tokens.i64");
+  logits = readNumbers<float>(folder / name / "logits.f32");
+  EXPECT_EQ(logits.size(), tokens.size() * vocabulary);
+}
+
+SmallModel::~SmallModel() {
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+}
+
+std::vector<HostTensor> SmallModel::inputs() const {
+  int64_t count = int64_t(tokens.size());
+  std::vector<int64_t> positions(tokens.size());
+  std::vector<uint8_t> visible(size_t(count * count));
+  for (int64_t i = 0; i < count; ++i) {
+    positions[size_t(i)] = i;
+    std::fill_n(visible.begin() + i * count, i + 1, uint8_t(1));
+  }
+  return {makeTensor(AJOUR_I64, {count}, tokens), makeTensor(AJOUR_I64, {count}, positions), makeTensor(AJOUR_BOOL, {count, count}, visible)};
+}
+
+void SmallModel::compare(const HostTensor &found, const std::string &form) const {
+  ASSERT_EQ(found.numElements(), int64_t(logits.size()));
+  ASSERT_FALSE(logits.empty());
+  float largest = 0, worst = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    largest = std::max(largest, std::abs(logits[i]));
+    float difference = std::abs(found.as<float>()[i] - logits[i]);
+    worst = std::isnan(difference) ? INFINITY : std::max(worst, difference);
+  }
+  std::printf("%s, %s: largest difference %.2g of logits up to %.3g\n", name.c_str(), form.c_str(), double(worst), double(largest));
+  EXPECT_LE(worst, 1e-4f * largest);
+}
+
+} // namespace ajour::test
