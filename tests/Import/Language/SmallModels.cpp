@@ -21,11 +21,15 @@ bool hasTorch() {
   return found;
 }
 
-const std::vector<const char *> &smallModels() {
-  static const std::vector<const char *> names = {
-      "llama", "llama_linear", "llama3", "llama_yarn", "llama_pruned", "mistral", "qwen2", "qwen3", "smollm3", "granite", "olmo", "olmo2",
-      "stablelm", "stablelm_parallel", "gemma", "gemma2", "gemma3", "phi2", "phi3", "phi3_long", "gpt2", "neox", "neox_serial", "starcoder2",
-      "mixtral", "qwen2_moe", "qwen3_moe"};
+std::vector<const char *> smallModelsOfGGUF() {
+  return {"llama",    "llama_linear",      "llama3", "llama_yarn", "llama_pruned", "mistral", "qwen2", "qwen3", "smollm3",   "granite", "olmo",
+          "olmo2",    "stablelm",          "stablelm_parallel", "gemma", "gemma2", "gemma3", "phi2",  "phi3",  "phi3_long", "gpt2",    "neox",
+          "neox_serial", "starcoder2", "mixtral", "qwen2_moe", "qwen3_moe"};
+}
+
+std::vector<const char *> smallModels() {
+  std::vector<const char *> names = smallModelsOfGGUF();
+  names.insert(names.end(), {"qwen2_windows", "starcoder2_windows", "qwen3_moe_mixed"});
   return names;
 }
 

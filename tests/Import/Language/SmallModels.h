@@ -19,7 +19,9 @@ namespace ajour::test {
 bool hasTorch();
 
 /// Names of the models; architectures that have options have several.
-const std::vector<const char *> &smallModels();
+std::vector<const char *> smallModels();
+/// Those that GGUF can say: windows of Qwen 2 and StarCoder 2 are not in it, nor which layers of a mixture have no experts.
+std::vector<const char *> smallModelsOfGGUF();
 
 /// The files of one model, in a folder that goes with the object.
 class SmallModel {

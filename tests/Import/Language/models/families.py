@@ -95,10 +95,14 @@ def mistral(m, tokens):
     return c, llama_like(m, tokens, c, window=lambda i: 5)
 
 
-def qwen2(m, tokens):
-    c = config("qwen2", use_sliding_window=True, sliding_window=4, max_window_layers=2, rope_theta=1000000.0, rms_norm_eps=1e-6)
+def qwen2(m, tokens, windows=False):
+    c = config("qwen2", use_sliding_window=windows, sliding_window=4, max_window_layers=2, rope_theta=1000000.0, rms_norm_eps=1e-6)
     # Queries, keys and values have biases, the output has none.
-    return c, llama_like(m, tokens, c, bias=True, window=lambda i: 4 if i >= 2 else 0)
+    return c, llama_like(m, tokens, c, bias=True, window=lambda i: 4 if windows and i >= 2 else 0)
+
+
+def qwen2_windows(m, tokens):
+    return qwen2(m, tokens, True)
 
 
 def qwen3(m, tokens):
@@ -289,16 +293,21 @@ def neox_serial(m, tokens):
     return neox(m, tokens, False)
 
 
-def starcoder2(m, tokens):
-    c = config("starcoder2", without=("rms_norm_eps",), tie_word_embeddings=True, hidden_act="gelu_pytorch_tanh", norm_epsilon=1e-5, sliding_window=5, use_bias=True)
+def starcoder2(m, tokens, window=None):
+    c = config("starcoder2", without=("rms_norm_eps",), tie_word_embeddings=True, hidden_act="gelu_pytorch_tanh", norm_epsilon=1e-5, sliding_window=window,
+               use_bias=True)
     turns, x = frequencies(SIZE, 10000.0), embed(m, tokens)
     for i in range(3):
         p = f"model.layers.{i}."
         q, k, v = qkv(m, m.layer_norm(x, p + "input_layernorm", 1e-5), p + "self_attn.", True)
-        x = x + m.linear(attend(rotate(q, turns), rotate(k, turns), v, None, 5), p + "self_attn.o_proj", HIDDEN, True)
+        x = x + m.linear(attend(rotate(q, turns), rotate(k, turns), v, None, window or 0), p + "self_attn.o_proj", HIDDEN, True)
         y = gelu_tanh(m.linear(m.layer_norm(x, p + "post_attention_layernorm", 1e-5), p + "mlp.c_fc", WIDTH, True))
         x = x + m.linear(y, p + "mlp.c_proj", HIDDEN, True)
     return c, head(m, m.layer_norm(x, "model.norm", 1e-5), True)
+
+
+def starcoder2_windows(m, tokens):
+    return starcoder2(m, tokens, 5)
 
 
 def mixtral(m, tokens):
@@ -333,11 +342,16 @@ def qwen2_moe(m, tokens):
     return qwen_experts(m, tokens, c, (), True, False, bias=True)
 
 
-def qwen3_moe(m, tokens):
-    c = config("qwen3_moe", num_experts=8, num_experts_per_tok=3, norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[1], moe_intermediate_size=32,
+def qwen3_moe(m, tokens, dense=()):
+    c = config("qwen3_moe", num_experts=8, num_experts_per_tok=3, norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=list(dense), moe_intermediate_size=32,
                head_dim=SIZE, use_sliding_window=False, sliding_window=None)
-    return qwen_experts(m, tokens, c, (1,), False, True, norm_heads=True)
+    return qwen_experts(m, tokens, c, dense, False, True, norm_heads=True)
+
+
+def qwen3_moe_mixed(m, tokens):
+    return qwen3_moe(m, tokens, (1,))
 
 
 FAMILIES = [llama, llama_linear, llama3, llama_yarn, llama_pruned, mistral, qwen2, qwen3, smollm3, granite, olmo, olmo2, stablelm, stablelm_parallel,
-            gemma, gemma2, gemma3, phi2, phi3, phi3_long, gpt2, neox, neox_serial, starcoder2, mixtral, qwen2_moe, qwen3_moe]
+            gemma, gemma2, gemma3, phi2, phi3, phi3_long, gpt2, neox, neox_serial, starcoder2, mixtral, qwen2_moe, qwen3_moe,
+            qwen2_windows, starcoder2_windows, qwen3_moe_mixed]

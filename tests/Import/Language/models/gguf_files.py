@@ -131,7 +131,7 @@ def write_gguf(path, name, config, weights):
     if architecture != "gpt2":
         keys["rope.freq_base"] = float(of("rope_theta", "rotary_emb_base"))
         keys["rope.dimension_count"] = int(size * of("partial_rotary_factor", "rotary_pct", otherwise=1))
-    if of("sliding_window") and config.get("use_sliding_window", True) and architecture not in ("qwen2", "starcoder2"):
+    if of("sliding_window") and config.get("use_sliding_window", True):
         keys["attention.sliding_window"] = config["sliding_window"]
     for ours, theirs in (("use_parallel_residual", "use_parallel_residual"), ("attn_logit_softcapping", "attn_logit_softcapping"),
                          ("final_logit_softcapping", "final_logit_softcapping"), ("embedding_multiplier", "embedding_scale"),
