@@ -33,6 +33,6 @@ TEST_P(Architectures, Compiled) {
   model.compare(outputs[0], "compiled");
 }
 
-INSTANTIATE_TEST_SUITE_P(Logits, Architectures, testing::ValuesIn(smallModels()), [](const auto &info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Logits, Architectures, testing::ValuesIn(smallModels()), [](const auto &info) { return testName(info.param); });
 
 } // namespace

@@ -47,10 +47,10 @@ protected:
 };
 
 TEST_P(Logits, OfHuggingFaceFolders) { check(importHuggingFace, model->safetensors(), "Hugging Face"); }
-INSTANTIATE_TEST_SUITE_P(Architectures, Logits, testing::ValuesIn(smallModels()), [](const auto &info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Architectures, Logits, testing::ValuesIn(smallModels()), [](const auto &info) { return testName(info.param); });
 
 class LogitsGGUF : public Logits {};
 TEST_P(LogitsGGUF, OfFiles) { check(importGGUF, model->gguf(), "GGUF"); }
-INSTANTIATE_TEST_SUITE_P(Architectures, LogitsGGUF, testing::ValuesIn(smallModelsOfGGUF()), [](const auto &info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Architectures, LogitsGGUF, testing::ValuesIn(smallModelsOfGGUF()), [](const auto &info) { return testName(info.param); });
 
 } // namespace

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -29,8 +30,15 @@ std::vector<const char *> smallModelsOfGGUF() {
 
 std::vector<const char *> smallModels() {
   std::vector<const char *> names = smallModelsOfGGUF();
-  names.insert(names.end(), {"qwen2_windows", "starcoder2_windows", "qwen3_moe_mixed"});
+  names.insert(names.end(), {"qwen2_windows", "starcoder2_windows", "qwen3_moe_mixed", "llama+gptq", "llama+gptq_act_order", "llama+gptq_8",
+                             "qwen2+awq", "mistral+packed", "mixtral+packed", "llama+sparse24"});
   return names;
+}
+
+std::string testName(const std::string &model) {
+  std::string name = model;
+  std::replace(name.begin(), name.end(), '+', '_');
+  return name;
 }
 
 template <typename T> static std::vector<T> readNumbers(const fs::path &path) {

@@ -23,6 +23,9 @@ std::vector<const char *> smallModels();
 /// Those that GGUF can say: windows of Qwen 2 and StarCoder 2 are not in it, nor which layers of a mixture have no experts.
 std::vector<const char *> smallModelsOfGGUF();
 
+/// A model's name as that of a test.
+std::string testName(const std::string &model);
+
 /// The files of one model, in a folder that goes with the object.
 class SmallModel {
 public:

@@ -8,9 +8,12 @@ import torch
 class Model:
     """Random weights by name (float32, as files hold them), made when a forward pass first asks for them."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, pack=None):
+        """`pack` makes the linear layers within layers quantised: pack(model, name, out, in) stores their tensors and returns the weight."""
         self.random = torch.Generator().manual_seed(seed)
         self.weights = {}
+        self.pack = pack
+        self.packed = {}
 
     def get(self, name, shape, spread, centre=0.0):
         if name not in self.weights:
@@ -22,7 +25,13 @@ class Model:
         return self.get(name, (rows, columns), 1.5 / math.sqrt(columns))
 
     def linear(self, x, name, out, bias=False):
-        y = x @ self.matrix(name + ".weight", out, x.shape[-1]).T
+        if self.pack and ".layers." in name:
+            if name not in self.packed:
+                self.packed[name] = self.pack(self, name, out, x.shape[-1]).to(torch.float64)
+            weight = self.packed[name]
+        else:
+            weight = self.matrix(name + ".weight", out, x.shape[-1])
+        y = x @ weight.T
         return y + self.get(name + ".bias", (out,), 0.3) if bias else y
 
     def conv1d(self, x, name, out):
