@@ -49,6 +49,15 @@ INSTANTIATE_TEST_SUITE_P(Files, Vocabularies, testing::Values("bert-bge", "gpt-2
                            return name;
                          });
 
+/// Tokens that llama.cpp 0.5.0 gives: blanks behind Phi 3's control tokens go, those behind tokens that it shares with Llama stay.
+TEST(Phi3, ControlTokensTakeBlanksAlong) {
+  AJOUR_MODEL_FILE(path, "llama_cpp_vocab/ggml-vocab-phi-3.gguf");
+  LoadedTokenizer loaded;
+  loadFile(path, loaded);
+  EXPECT_EQ(loaded.encode("<|user|>\n  Hi<|end|>  there <|assistant|>", false, true), (std::vector<int32_t>{32010, 6324, 32007, 727, 29871, 32001}));
+  EXPECT_EQ(loaded.encode("<s>  a<|endoftext|> b", false, true), (std::vector<int32_t>{1, 259, 263, 32000, 29871, 289}));
+}
+
 /// Texts of many scripts, code, blanks and emoji, made without repetition by a fixed sequence of numbers.
 std::vector<std::string> corpus(size_t lines) {
   static const std::vector<std::string> words = {

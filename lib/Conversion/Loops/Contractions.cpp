@@ -172,12 +172,55 @@ Value DispatchLowering::matmulElement(nn::MatmulOp op, ArrayRef<Value> index) {
   return addBias(sum, op.getBias(), n, acc, resultElement(op));
 }
 
+/// The same sum where weights are integers in groups along the depth: each group's is scaled as a whole, so that the inner loop has
+/// neither division nor parameters.
+std::optional<Value> DispatchLowering::groupedExpertSum(nn::ExpertMatmulOp op, ArrayRef<Value> row, ArrayRef<Value> column) {
+  auto form = op.getRhs().getDefiningOp<nn::DequantizeGroupedOp>();
+  nn::Dims lhs = nn::getDims(op.getLhs());
+  std::optional<int64_t> depth = nn::getConstant(lhs[2]);
+  bool isPlain = form && form->getNumOperands() == (form.getZeroPoints() ? 3u : 2u);
+  if (!isPlain || form.getAxis() != 2 || !depth || *depth % int64_t(form.getGroup()) != 0 || !Emitter::elementType(op.getLhs()).isF32())
+    return std::nullopt;
+  OpBuilder &b = e->b;
+  bool isOffset = form->hasAttr("offsets");
+  Type f32 = b.getF32Type(), bytes = Emitter::elementType(form.getInput());
+  auto flags = arith::FastMathFlags::reassoc | arith::FastMathFlags::contract;
+  auto multiply = [&](Value x, Value y) -> Value { return arith::MulFOp::create(b, e->loc, x, y, flags); };
+  auto sum = [&](Value x, Value y) -> Value { return arith::AddFOp::create(b, e->loc, x, y, flags); };
+  int64_t group = form.getGroup();
+  return e->reduce(e->i64(0), e->i64(*depth / group), {e->constant(f32, 0)}, [&](Value g, ArrayRef<Value> carried) -> Index {
+    auto parameter = [&](Value tensor) {
+      nn::Dims dims = nn::getDims(tensor);
+      Index own = {column[0], column[1], g};
+      for (size_t d = 0; d < own.size(); ++d)
+        if (nn::getConstant(dims[d]) == 1)
+          own[d] = e->i64(0);
+      return e->convert(e->element(tensor, own), Emitter::elementType(tensor), f32);
+    };
+    Value zero = form.getZeroPoints() ? parameter(form.getZeroPoints()) : Value(), first = e->mul(g, e->i64(group));
+    Index sums = e->reduce(e->i64(0), e->i64(group), {e->constant(f32, 0), e->constant(f32, 0)}, [&](Value i, ArrayRef<Value> part) -> Index {
+      Value k = e->add(first, i), x = e->element(op.getLhs(), {row[0], row[1], k});
+      Value weight = e->convert(e->element(form.getInput(), {column[0], column[1], k}), bytes, f32);
+      return {sum(part[0], multiply(x, weight)), zero ? sum(part[1], x) : part[1]};
+    });
+    // (q - zero) scale, or q scale + offset.
+    Value scale = parameter(form.getScales()), scaled = multiply(sums[0], scale);
+    if (zero) {
+      Value shift = multiply(sums[1], isOffset ? zero : multiply(zero, scale));
+      scaled = isOffset ? sum(scaled, shift) : Value(arith::SubFOp::create(b, e->loc, scaled, shift, flags));
+    }
+    return {sum(carried[0], scaled)};
+  })[0];
+}
+
 Value DispatchLowering::expertElement(nn::ExpertMatmulOp op, ArrayRef<Value> index) {
   nn::Dims lhs = nn::getDims(op.getLhs()), rhs = nn::getDims(op.getRhs());
   Type acc = accumulatorOf(op), type = Emitter::elementType(op.getLhs()), i64 = e->b.getI64Type();
   Value expert = e->convert(e->element(op.getExperts(), {index[0], index[1]}), Emitter::elementType(op.getExperts()), i64);
   expert = e->max(e->i64(0), e->min(expert, e->sub(e->size(rhs[0]), e->i64(1))));
   Value slot = nn::getConstant(lhs[1]) == 1 ? e->i64(0) : index[1];
+  if (std::optional<Value> sum = groupedExpertSum(op, {index[0], slot}, {expert, index[2]}))
+    return e->convert(*sum, acc, resultElement(op));
   Value sum = e->reduce(e->i64(0), e->size(lhs[2]), {e->constant(acc, 0)}, [&](Value k, ArrayRef<Value> carried) -> Index {
     return {product(carried[0], e->element(op.getLhs(), {index[0], slot, k}), e->element(op.getRhs(), {expert, index[2], k}),
                     type, type, 0, Value(), acc)};

@@ -202,6 +202,7 @@ private:
   mlir::Value convElement(nn::ConvOp op, llvm::ArrayRef<mlir::Value> index);
   mlir::Value convTransposeElement(nn::ConvTransposeOp op, llvm::ArrayRef<mlir::Value> index);
   mlir::Value matmulElement(nn::MatmulOp op, llvm::ArrayRef<mlir::Value> index);
+  std::optional<mlir::Value> groupedExpertSum(nn::ExpertMatmulOp op, llvm::ArrayRef<mlir::Value> row, llvm::ArrayRef<mlir::Value> column);
   mlir::Value expertElement(nn::ExpertMatmulOp op, llvm::ArrayRef<mlir::Value> index);
   mlir::Value product(mlir::Value acc, mlir::Value lhs, mlir::Value rhs, mlir::Type lhsType, mlir::Type rhsType,
                       int32_t lhsZeroPoint, mlir::Value rhsZeroPoint, mlir::Type accType);

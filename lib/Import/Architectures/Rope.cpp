@@ -126,12 +126,11 @@ RopeConfig readGGUFRope(Parameters &p, int64_t size, int64_t context) {
     mixByTurns(rope, base, factor, double(original), p.real("rope.scaling.yarn_beta_fast", 32, true),
                p.real("rope.scaling.yarn_beta_slow", 1, true), true);
     magnitude *= yarnMagnitude(factor) * p.real("rope.scaling.yarn_attn_factor", 1, true);
-  } else if (kind == "longrope") {
-    rope.longFrom = original;
-  } else if (kind != "none" && kind != "linear") {
+  } else if (kind != "none" && kind != "linear" && kind != "longrope") {
     p.refuse("rope.scaling.type", "none, linear, yarn and longrope are known, and factors in rope_freqs.weight");
   }
   rope.magnitude = float(magnitude);
+  rope.longFrom = original; // where the file has factors for longer contexts
   return rope;
 }
 

@@ -40,7 +40,7 @@ void readQwenExperts(Parameters &p, TransformerConfig &c) {
   int64_t from = p.integer("max_window_layers", 0, layerLimit, 28), window = readWindow(p);
   if (p.flag("use_sliding_window", false))
     setWindows(c, window, [&](int64_t i) { return i >= from; });
-  p.ignore({"moe_intermediate_size", "shared_expert_intermediate_size", "layer_types"});
+  p.ignore({"moe_intermediate_size", "shared_expert_intermediate_size", "layer_types", "qkv_bias"});
 }
 
 /// Qwen 2: an expert that every token meets, by a share of its own.

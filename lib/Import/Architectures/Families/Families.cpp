@@ -180,7 +180,7 @@ static void readCommonHuggingFace(Parameters &p, const Family &family, Transform
             "tie_word_embeddings", "tie_weights", "attention_bias", "mlp_bias", "use_bias", "pretraining_tp", "task_specific_params", "id2label",
             "label2id", "problem_type", "output_router_logits", "router_aux_loss_coef", "router_jitter_noise", "input_jitter_noise",
             "quantization_config", "_attn_implementation", "attn_implementation", "_attn_implementation_autoset", "unsloth_version",
-            "unsloth_fixed", "is_llama_config", "original_max_position_embeddings", "max_window_layers", "head_dim", "return_dict",
+            "unsloth_fixed", "is_llama_config", "transformers.js_config", "original_max_position_embeddings", "max_window_layers", "head_dim", "return_dict",
             "output_attentions", "output_hidden_states", "chunk_size_feed_forward", "summary_type", "summary_use_proj",
             "summary_activation", "summary_first_dropout", "summary_proj_to_labels", "n_ctx", "use_mrope"});
   p.only("rope_interleaved", false);
@@ -222,7 +222,7 @@ static void readCommonGGUF(Parameters &p, const gguf::File &file, TransformerCon
   p.only("attention.value_length", c.headSize);
   const gguf::Value *tokens = file.find("tokenizer.ggml.tokens");
   int64_t known = tokens ? int64_t(tokens->size()) : 0;
-  c.vocabulary = known ? p.integer("vocab_size", 1, vocabularyLimit, known) : p.integer("vocab_size", 1, vocabularyLimit);
+  c.vocabulary = known ? known : p.integer("vocab_size", 1, vocabularyLimit);
   for (const char *key : {"attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"})
     if (p.has(key))
       c.norm.epsilon = p.real(key, 0, true);

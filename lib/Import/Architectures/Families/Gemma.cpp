@@ -31,7 +31,7 @@ void readGemma(Parameters &p, TransformerConfig &c) {
   c.embeddingScale = std::sqrt(float(c.hidden));
   // Early files say "gelu" under hidden_act and mean its tanh form.
   readActivation(p, "hidden_activation", "gelu_pytorch_tanh", c);
-  p.ignore({"hidden_act", "use_bidirectional_attention"});
+  p.ignore({"hidden_act", "sliding_window_size"});
 }
 void readGemmaGGUF(Parameters &, TransformerConfig &c) { c.embeddingScale = std::sqrt(float(c.hidden)); }
 

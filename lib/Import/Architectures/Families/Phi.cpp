@@ -25,6 +25,8 @@ void readPhiGGUF(Parameters &, TransformerConfig &c) { c.names.queryKeyValue = "
 /// Phi 3 and 4: queries, keys and values are one product, and so are gate and up.
 void readPhi3(Parameters &p, TransformerConfig &c) {
   readActivation(p, "hidden_act", "silu", c);
+  p.only("full_attn_mod", 1);
+  p.only("interpolate_factor", 1);
   c.names.queryKeyValue = "model.layers.{}.self_attn.qkv_proj.weight";
   c.names.gateUp = "model.layers.{}.mlp.gate_up_proj.weight";
   setWindows(c, readWindow(p), [](int64_t) { return true; });
