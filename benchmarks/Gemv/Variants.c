@@ -43,6 +43,13 @@
   RUN(dense_q##BITS##_g##G, LEVEL) {                                                                                \
     ajour_gemv_i8_q##BITS##_f32_4x16x##KR##_##LEVEL(a->q, 0, a->scales, a->sums, block, acc, 1, 1, K / G, G, 0); \
   }
+/* Codes of 8 bits for the scales of groups of G, with scales for 256 columns: K-quants. */
+#define K_FLAGS(G, MORE) ((256 / (G)) << AJOUR_GEMV_RUN_SHIFT | (MORE))
+#define DENSE_K(LEVEL, BITS, KR, G, MORE)                                                                           \
+  RUN(dense_q##BITS##_k, LEVEL) {                                                                                   \
+    ajour_gemv_i8_q##BITS##_f32_4x16x##KR##_##LEVEL(a->q, 0, a->scales, a->sums, block, acc, 1, 1, K / G, G,        \
+                                                    K_FLAGS(G, MORE));                                              \
+  }
 /* The same with f32 activations. */
 #define MIXED_Q(LEVEL, BITS, KR, G)                                                                                 \
   RUN(dense_f32q##BITS##_g##G, LEVEL) {                                                                             \
@@ -94,6 +101,10 @@
   DENSE_8(LEVEL) C4_8(LEVEL, 1, 8) C4_8(LEVEL, 2, 8) C4_8(LEVEL, 3, 8)                                              \
   DENSE_Q(LEVEL, 8, 4, 32) ALL_C4(C4_Q, LEVEL, 8, 4, 32)                                                            \
   MIXED_Q(LEVEL, 8, 4, 32) MIXED_Q(LEVEL, 4, 8, 32) MIXED_Q(LEVEL, 4, 8, 128)                                       \
+  DENSE_Q(LEVEL, 5, 32, 32)                                                                                         \
+  DENSE_K(LEVEL, 2, 16, 16, AJOUR_GEMV_OFFSETS | AJOUR_GEMV_UNSIGNED)                                               \
+  DENSE_K(LEVEL, 4, 8, 32, AJOUR_GEMV_OFFSETS | AJOUR_GEMV_UNSIGNED)                                                \
+  DENSE_K(LEVEL, 5, 32, 32, AJOUR_GEMV_OFFSETS | AJOUR_GEMV_UNSIGNED) DENSE_K(LEVEL, 6, 16, 16, 0)                  \
   DENSE_Q(LEVEL, 4, 8, 32) ALL_C4(C4_Q, LEVEL, 4, 8, 32) C4_Q(LEVEL, 4, 8, 32, 2, 16)                               \
   DENSE_Q(LEVEL, 4, 8, 128) ALL_C4(C4_Q, LEVEL, 4, 8, 128) C4_Q(LEVEL, 4, 8, 128, 2, 16)
 EACH_LEVEL(DEFINE)
@@ -122,6 +133,8 @@ const gemv_read gemv_reads[] = {EACH_LEVEL(READ_AT)};
   {#NAME, #DENSE, AJOUR_LEVEL_##LEVEL, MASK_BYTES, KEPT8, ALIGNED(BYTES), NAME##_##LEVEL},
 #define ROW_DENSE_Q(LEVEL, BITS, KR, G) \
   ROW(dense_q##BITS##_g##G, dense_q##BITS##_g##G, LEVEL, 0, 8, K * 2 * BITS + K / G * 32)
+#define ROW_K(LEVEL, BITS, G, PARTS) \
+  ROW(dense_q##BITS##_k, dense_q##BITS##_k, LEVEL, 0, 8, K * 2 * BITS + K / G * 16 * PARTS + K / 256 * 32 * PARTS)
 #define ROW_MIXED_Q(LEVEL, BITS, KR, G) \
   ROW(dense_f32q##BITS##_g##G, dense_f32q##BITS##_g##G, LEVEL, 0, 8, K * 2 * BITS + K / G * 32)
 #define ROW_C4_Q(LEVEL, BITS, KR, G, N, R)                                              \
@@ -144,6 +157,8 @@ const gemv_read gemv_reads[] = {EACH_LEVEL(READ_AT)};
   ROW_DENSE_8(LEVEL) ROW_C4_8(LEVEL, 1, 8) ROW_C4_8(LEVEL, 2, 8) ROW_C4_8(LEVEL, 3, 8)                              \
   ROW_DENSE_Q(LEVEL, 8, 4, 32) ALL_C4(ROW_C4_Q, LEVEL, 8, 4, 32)                                                    \
   ROW_MIXED_Q(LEVEL, 8, 4, 32) ROW_MIXED_Q(LEVEL, 4, 8, 32) ROW_MIXED_Q(LEVEL, 4, 8, 128)                           \
+  ROW_DENSE_Q(LEVEL, 5, 32, 32)                                                                                     \
+  ROW_K(LEVEL, 2, 16, 2) ROW_K(LEVEL, 4, 32, 2) ROW_K(LEVEL, 5, 32, 2) ROW_K(LEVEL, 6, 16, 1)                       \
   ROW_DENSE_Q(LEVEL, 4, 8, 32) ALL_C4(ROW_C4_Q, LEVEL, 4, 8, 32) ROW_C4_Q(LEVEL, 4, 8, 32, 2, 16)                   \
   ROW_DENSE_Q(LEVEL, 4, 8, 128) ALL_C4(ROW_C4_Q, LEVEL, 4, 8, 128) ROW_C4_Q(LEVEL, 4, 8, 128, 2, 16)
 const gemv_variant gemv_variants[] = {EACH_LEVEL(ROWS)};

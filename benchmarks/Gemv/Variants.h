@@ -15,9 +15,9 @@ extern "C" {
 
 /* What all variants read, and their scratch. */
 typedef struct gemv_activations {
-  float x[GEMV_DEPTH + 64], scales[GEMV_DEPTH / 32];
+  float x[GEMV_DEPTH + 64], scales[GEMV_DEPTH / 16];
   int8_t q[GEMV_DEPTH + 64];
-  int32_t sums[GEMV_DEPTH / 32];
+  int32_t sums[GEMV_DEPTH / 16];
   /* Of one block. */
   float kept_x[4 * (GEMV_DEPTH + 64)], mixed_x[4 * (GEMV_DEPTH + 64)];
   int8_t kept_q[4 * GEMV_DEPTH + 64];

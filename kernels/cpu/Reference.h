@@ -34,7 +34,7 @@ void ajour_reference_gemv_float(const float *lhs, int64_t ldm, const float *rhs,
 void ajour_reference_gemv_8bit(const void *lhs, int lhs_is_signed, int64_t ldm, const int8_t *rhs, int32_t *acc,
                                int64_t m, int64_t patterns, int64_t k);
 /* The stored value of (lane, p) among a group's values. */
-int32_t ajour_reference_gemv_weight(const uint8_t *values, int64_t bits, int64_t lane, int64_t p);
+int32_t ajour_reference_gemv_weight(const uint8_t *values, int64_t bits, int64_t lane, int64_t p, int64_t group);
 /* `zero` is the zero point of a matrix without any of its own; 0 with 8 bits: values are signed. */
 void ajour_reference_gemv_q(const int8_t *lhs, int64_t ldm, const float *lhs_scales, const uint8_t *rhs, double *acc,
                             int64_t bits, int32_t zero, int64_t m, int64_t patterns, int64_t groups, int64_t group,

@@ -232,7 +232,8 @@ void Former::cloneViews() {
       continue;
     for (OpOperand *use : ArrayRef(uses).drop_front()) {
       bool isWeight = isStored(op) && !isWideningForReaders(op);
-      if (isWeight ? !readsStored(use->getOwner(), op)
+      if (isWeight ? !readsStored(use->getOwner(), op) && !nn::isCodedParameter(use->getOwner(), use->get()) &&
+                         !(isa<nn::GatherOp>(use->getOwner()) && use->getOperandNumber() == 0)
                    : isView(op) && !isPointwise(use->getOwner()) && !readsThroughViews(*use))
         continue;
       OpBuilder b(op);
@@ -305,7 +306,7 @@ void Former::growEpilogue(Group &group) {
 /// Whether the root of a group can compute `producer` where it reads it; `use` is the root's or that of one of
 /// its `operands`.
 bool Former::acceptsOperand(const Group &group, OpOperand &use, Operation *producer) {
-  if (use.getOwner() == group.root && readsStored(group.root, producer))
+  if ((use.getOwner() == group.root && readsStored(group.root, producer)) || nn::isCodedParameter(use.getOwner(), use.get()))
     return true;
   if (isa<nn::ReduceOp, nn::SoftmaxOp, nn::LayerNormOp, nn::CumsumOp>(group.root))
     return use.getOwner() != group.root || !isa<nn::PadOp, nn::ConcatOp>(producer) || !isExpensive(producer);

@@ -144,10 +144,19 @@ static Granularity granularityOf(Operation *product, RankedTensorType elements, 
   return Granularity::Channel;
 }
 
+/// Bytes of scales or offsets, which may be codes themselves.
+static int64_t parameterBytes(Value value) {
+  auto codes = value.getDefiningOp<nn::DequantizeGroupedOp>();
+  if (!codes)
+    return bytesOf(value);
+  int64_t elements = cast<RankedTensorType>(value.getType()).getNumElements();
+  return llvm::divideCeil(elements * codes.getBits(), 8) + bytesOf(codes.getScales());
+}
+
 static bool readGrouped(Operation *product, nn::DequantizeGroupedOp op, const WeightShape &shape, PlainWeight &weight) {
   ElementsAttr input = nn::getConstantValue(op.getInput());
-  ElementsAttr zero = op.getZeroPoints() ? nn::getConstantValue(op.getZeroPoints()) : ElementsAttr();
-  if (!input || (op.getZeroPoints() && !zero))
+  ElementsAttr zero = op.getZeroPoints() && !op.getOffsets() ? nn::getConstantValue(op.getZeroPoints()) : ElementsAttr();
+  if (!input || (op.getZeroPoints() && !op.getOffsets() && !zero))
     return false;
   auto type = cast<RankedTensorType>(op.getInput().getType()), scales = cast<RankedTensorType>(op.getScales().getType());
   std::vector<int64_t> codes = *nn::constantInts(input);
@@ -163,7 +172,8 @@ static bool readGrouped(Operation *product, nn::DequantizeGroupedOp op, const We
   ParameterIndex parameter(type, scales, op.getAxis(), op.getGroup());
   weight.mask.resize(codes.size());
   for (size_t i = 0; i < codes.size(); ++i)
-    weight.mask[i] = double(codes[i]) != (zeros.empty() ? 0 : zeros[parameter(int64_t(i))]);
+    // With offsets no code stands for 0 everywhere.
+    weight.mask[i] = op.getOffsets() || double(codes[i]) != (zeros.empty() ? 0 : zeros[parameter(int64_t(i))]);
   toRows(product, shape, weight.mask);
   encoding::Values &values = weight.values;
   values.kind = ValuesKind::Int;
@@ -173,8 +183,10 @@ static bool readGrouped(Operation *product, nn::DequantizeGroupedOp op, const We
   values.type = nn::getElementTypeId(scales.getElementType());
   values.granularity = granularityOf(product, type, scales, op.getAxis(), op.getGroup());
   values.group = values.granularity == Granularity::Group ? op.getGroup() : 0;
-  weight.bytes = llvm::divideCeil(codes.size() * op.getBits(), 8) + bytesOf(op.getScales()) +
-                 (zero ? llvm::divideCeil(zeros.size() * op.getBits(), 8) : 0);
+  weight.bytes = llvm::divideCeil(codes.size() * op.getBits(), 8) + parameterBytes(op.getScales()) +
+                 (zero            ? llvm::divideCeil(zeros.size() * op.getBits(), 8)
+                  : op.getOffsets() ? parameterBytes(op.getZeroPoints())
+                                  : 0);
   return true;
 }
 

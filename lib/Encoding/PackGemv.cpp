@@ -15,10 +15,6 @@ constexpr int64_t blockRows = 16;
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t roundUp(int64_t a, int64_t b) { return ceilDiv(a, b) * b; }
 
-bool isQuantized(const GemvFormat &format) {
-  return format.values == GemvFormat::Q8 || format.values == GemvFormat::Q4;
-}
-
 /// Bytes of what says which columns are kept.
 int64_t codeBytes(const GemvFormat &format, int64_t k) {
   if (format.structure == GemvFormat::Columns)
@@ -30,16 +26,23 @@ int64_t codeBytes(const GemvFormat &format, int64_t k) {
   return roundUp(ceilDiv(padded, 64) * format.kept * format.patterns * 4, 64);
 }
 
-/// Bytes of one group of a block: values, scales, zero points.
-int64_t groupBytes(const GemvFormat &format, int64_t groupKept) {
+} // namespace
+
+int64_t gemvGroupBytes(const GemvFormat &format, int64_t groupKept) {
   const int64_t bits = format.values == GemvFormat::F32   ? 32
                        : format.values == GemvFormat::F16 ? 16
                                                           : gemvBits(format.values);
   int64_t bytes = groupKept * blockRows * bits / 8;
   if (isQuantized(format))
-    bytes += blockRows * ((format.halfScales ? 2 : 4) + (format.zeroPoints ? 1 : 0));
+    bytes += blockRows * ((format.run ? 1 : format.halfScales ? 2 : 4) * (format.offsets ? 2 : 1) + (format.zeroPoints ? 1 : 0));
   return bytes;
 }
+
+int64_t gemvRunBytes(const GemvFormat &format) {
+  return format.run ? blockRows * (format.halfScales ? 2 : 4) * (format.offsets ? 2 : 1) : 0;
+}
+
+namespace {
 
 int64_t lanesOf(int64_t row, int64_t patterns) {
   const int64_t share = blockRows / patterns;
@@ -175,10 +178,10 @@ private:
       const int64_t lane = lanesOf(row, format.patterns), outRow = block * blockRows + row;
       const Kept &columns = kept[row / rowsOfPattern()];
       for (int64_t g = 0; g < sizes.groups; ++g) {
-        uint8_t *group = out + g * groupBytes(format, groupKept);
+        uint8_t *group = out + g * gemvGroupBytes(format, groupKept) + (format.run ? g / format.run * gemvRunBytes(format) : 0);
         for (int64_t i = 0; i < groupKept; ++i) {
           const int64_t p = columns[g * groupKept + i];
-          source.write(format, group, i, lane, p >= 0 && p < k ? p : -1, outRow < n ? outRow : -1, g);
+          source.write(format, group, i, lane, p >= 0 && p < k ? p : -1, outRow < n ? outRow : -1, g, groupKept);
         }
         source.writeGroup(format, group + groupKept * blockRows * gemvBits(format.values) / 8, lane, g,
                           outRow < n ? outRow : -1);
@@ -197,7 +200,7 @@ struct FloatSource {
   const WeightView<float> &view;
   float at(int64_t p, int64_t row) const { return view.data[p * view.strideK + row * view.strideN]; }
   bool isZero(int64_t p, int64_t row) const { return at(p, row) == 0; }
-  void write(const GemvFormat &format, uint8_t *out, int64_t i, int64_t lane, int64_t p, int64_t row, int64_t) const {
+  void write(const GemvFormat &format, uint8_t *out, int64_t i, int64_t lane, int64_t p, int64_t row, int64_t, int64_t) const {
     const float value = p >= 0 && row >= 0 ? at(p, row) : 0;
     if (format.values == GemvFormat::F32) {
       std::memcpy(out + (i * blockRows + lane) * 4, &value, 4);
@@ -213,7 +216,7 @@ struct ByteSource {
   const WeightView<int8_t> &view;
   int8_t at(int64_t p, int64_t row) const { return view.data[p * view.strideK + row * view.strideN]; }
   bool isZero(int64_t p, int64_t row) const { return at(p, row) == 0; }
-  void write(const GemvFormat &, uint8_t *out, int64_t i, int64_t lane, int64_t p, int64_t row, int64_t) const {
+  void write(const GemvFormat &, uint8_t *out, int64_t i, int64_t lane, int64_t p, int64_t row, int64_t, int64_t) const {
     out[(i / 4 * blockRows + lane) * 4 + i % 4] = p >= 0 && row >= 0 ? static_cast<uint8_t>(at(p, row)) : 0;
   }
   void writeGroup(const GemvFormat &, uint8_t *, int64_t, int64_t, int64_t) const {}
@@ -225,25 +228,50 @@ struct QuantizedSource {
   template <typename T> static T at(const WeightView<T> &matrix, int64_t p, int64_t row) {
     return matrix.data[p * matrix.strideK + row * matrix.strideN];
   }
+  bool isUnsigned;
   uint8_t zeroPoint(int64_t g, int64_t row) const {
-    return view.zeroPoints.data ? at(view.zeroPoints, g, row) : uint8_t(1 << (bits - 1));
+    return view.zeroPoints.data ? at(view.zeroPoints, g, row) : isUnsigned ? 0 : uint8_t(1 << (bits - 1));
   }
   bool isZero(int64_t p, int64_t row) const { return at(view.values, p, row) == zeroPoint(p / group, row); }
-  void write(const GemvFormat &format, uint8_t *out, int64_t i, int64_t lane, int64_t p, int64_t row, int64_t g) const {
+  /// A value in a plane that has `width` bits of each.
+  static void put(uint8_t *plane, int64_t width, int64_t i, int64_t lane, int value) {
+    const int64_t steps = 8 / width, step = i / 4;
+    plane[(step / steps * blockRows + lane) * 4 + i % 4] |= uint8_t(value << step % steps * width);
+  }
+  void write(const GemvFormat &format, uint8_t *out, int64_t i, int64_t lane, int64_t p, int64_t row, int64_t g, int64_t kept) const {
     // What is not there has the value of its zero point, which for an absent row is that of a row without any.
-    uint8_t value = row < 0 ? uint8_t(format.zeroPoints ? 0 : 1 << (bits - 1))
+    uint8_t value = row < 0 ? uint8_t(format.zeroPoints || isUnsigned ? 0 : 1 << (bits - 1))
                     : p < 0 ? zeroPoint(g, row)
                             : at(view.values, p, row);
     if (format.signed8)
       value ^= 0x80;
-    const int64_t steps = 8 / bits, step = i / 4;
-    out[(step / steps * blockRows + lane) * 4 + i % 4] |= value << step % steps * bits;
+    if (bits == 5 || bits == 6) {
+      put(out, 4, i, lane, value & 15);
+      put(out + kept * blockRows / 2, bits - 4, i, lane, value >> 4);
+    } else {
+      put(out, bits, i, lane, value);
+    }
+  }
+  void writeNumber(const GemvFormat &format, uint8_t *out, int64_t lane, const WeightView<float> &numbers, int64_t g, int64_t row) const {
+    const float number = row >= 0 ? at(numbers, g, row) : 0;
+    const int64_t size = format.halfScales ? 2 : 4;
+    const uint16_t half = floatToHalf(number);
+    std::memcpy(out + lane * size, format.halfScales ? static_cast<const void *>(&half) : &number, size);
   }
   void writeGroup(const GemvFormat &format, uint8_t *out, int64_t lane, int64_t g, int64_t row) const {
-    const float scale = row >= 0 ? at(view.scales, g, row) : 0;
     const int64_t size = format.halfScales ? 2 : 4;
-    const uint16_t half = floatToHalf(scale);
-    std::memcpy(out + lane * size, format.halfScales ? static_cast<const void *>(&half) : &scale, size);
+    if (format.run) {
+      out[lane] = uint8_t(row >= 0 ? at(view.scaleCodes, g, row) : 0);
+      if (format.offsets)
+        out[blockRows + lane] = uint8_t(row >= 0 ? at(view.offsetCodes, g, row) : 0);
+      if ((g + 1) % format.run != 0)
+        return;
+      out += blockRows * (format.offsets ? 2 : 1);
+      g /= format.run;
+    }
+    writeNumber(format, out, lane, view.scales, g, row);
+    if (format.offsets)
+      writeNumber(format, out + blockRows * size, lane, view.offsets, g, row);
     if (format.zeroPoints)
       out[blockRows * size + lane] = row >= 0 ? zeroPoint(g, row) : 0;
   }
@@ -269,7 +297,8 @@ GemvSizes gemvSizes(const GemvFormat &format, int64_t k, int64_t n) {
 
 int64_t gemvBlockBytes(const GemvFormat &format, int64_t k, int64_t groupKept) {
   const int64_t groups = isQuantized(format) ? ceilDiv(k, format.group) : 1;
-  return roundUp(codeBytes(format, k) + groups * groupBytes(format, groupKept), 64);
+  assert(format.run == 0 || groups % format.run == 0);
+  return roundUp(codeBytes(format, k) + groups * gemvGroupBytes(format, groupKept) + (format.run ? groups / format.run * gemvRunBytes(format) : 0), 64);
 }
 
 std::optional<std::vector<uint8_t>> packGemv(const GemvFormat &format, const WeightView<float> &weights) {
@@ -286,8 +315,8 @@ std::optional<std::vector<uint8_t>> packGemv(const GemvFormat &format, const Wei
 
 std::optional<std::vector<uint8_t>> packGemv(const GemvFormat &format, const QuantizedView &weights) {
   assert(isQuantized(format) && (!format.signed8 || !format.zeroPoints) &&
-         (format.zeroPoints || !weights.zeroPoints.data));
-  QuantizedSource source{weights, format.group, gemvBits(format.values)};
+         (format.zeroPoints || !weights.zeroPoints.data) && !(format.zeroPoints && (format.run || format.offsets)));
+  QuantizedSource source{weights, format.group, gemvBits(format.values), format.isUnsigned};
   return Packer(format, source, weights.values.k, weights.values.n).run();
 }
 

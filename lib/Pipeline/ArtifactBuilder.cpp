@@ -212,10 +212,11 @@ static std::string packKey(const PackSpec &spec, ArrayRef<ElementsAttr> constant
   if (spec.kind == PackSpec::Gemv) {
     const encoding::GemvFormat &format = spec.gemv;
     os << " " << format.structure << " " << format.values << " " << format.patterns << " " << format.kept << " "
-       << format.group << " " << format.halfScales << format.zeroPoints << format.signed8 << " "
-       << (spec.scales >= 0 ? constants[spec.scales].getAsOpaquePointer() : nullptr) << " "
-       << (spec.zeroPoints >= 0 ? constants[spec.zeroPoints].getAsOpaquePointer() : nullptr) << " "
-       << spec.scaleStrideK << " " << spec.scaleStrideN;
+       << format.group << " " << format.run << " " << format.halfScales << format.zeroPoints << format.offsets << format.isUnsigned
+       << format.signed8 << " ";
+    for (int other : {spec.scales, spec.zeroPoints, spec.offsets, spec.scaleCodes, spec.offsetCodes})
+      os << (other >= 0 ? constants[other].getAsOpaquePointer() : nullptr) << " ";
+    os << spec.scaleStrideK << " " << spec.scaleStrideN;
   }
   for (int32_t zero : spec.rhsZeroPoints)
     os << "," << zero;

@@ -17,6 +17,21 @@ static Matrix<Acc> matrixOf(const std::vector<Acc> &batch, int64_t i, int64_t ro
   return Eigen::Map<const Matrix<Acc>>(data, rows, columns);
 }
 
+/// Rounds groups of a row of `k` numbers to 8 bits. All steps are those of f32.
+static void roundGroups(MutableArrayRef<float> row, int64_t group, bool halfScales) {
+  for (; !row.empty(); row = row.drop_front(std::min<size_t>(group, row.size()))) {
+    MutableArrayRef<float> part = row.take_front(group);
+    float largest = 0;
+    for (float x : part)
+      largest = std::max(largest, std::fabs(x));
+    float scale = largest / 127.0f, factor = largest < 0x1p-120f ? 0.0f : 127.0f / largest;
+    if (halfScales)
+      scale = static_cast<float>(Eigen::half(scale));
+    for (float &x : part)
+      x = std::nearbyint(x * factor) * scale;
+  }
+}
+
 LogicalResult evaluate(MatmulOp op, Evaluation &e) {
   const HostTensor &lhs = e.operand(0), &rhs = e.operand(1);
   ArrayRef<int64_t> shape = e.result().shape, batch = shape.drop_back(2);
@@ -27,7 +42,13 @@ LogicalResult evaluate(MatmulOp op, Evaluation &e) {
                                broadcastStrides(ArrayRef(rhs.shape).drop_back(2), batch)};
   withAccumulator(lhs.elementType, [&](auto tag) {
     using Acc = typename decltype(tag)::type;
-    std::vector<Acc> left = loadWidened<Acc>(lhs, op.getLhsZeroPoint()), right = loadWidened<Acc>(rhs, 0);
+    HostTensor rounded;
+    if (op.getLhsGroup() > 0) {
+      rounded = lhs;
+      for (MutableArrayRef<float> rest(rounded.as<float>(), lhs.numElements()); !rest.empty(); rest = rest.drop_front(k))
+        roundGroups(rest.take_front(k), op.getLhsGroup(), op.getLhsHalfScales());
+    }
+    std::vector<Acc> left = loadWidened<Acc>(op.getLhsGroup() > 0 ? rounded : lhs, op.getLhsZeroPoint()), right = loadWidened<Acc>(rhs, 0);
     std::vector<Acc> bias = loadBias<Acc>(op.getBias() ? &e.operand(2) : nullptr, n);
     forEachIndex<2>(batch, strides, [&](int64_t i, auto &offsets) {
       Matrix<Acc> a = matrixOf(left, offsets[0], m, k, op.getTransposeLhs());

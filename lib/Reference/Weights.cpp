@@ -63,8 +63,14 @@ LogicalResult evaluate(DequantizeGroupedOp op, Evaluation &e) {
   for (int64_t i = 0, count = x.numElements(); i < count; ++i) {
     int64_t g = groups.position(i);
     float zero = !zeroPoints ? 0 : realZeros ? real(*zeroPoints, g) : byteAt(*zeroPoints, g);
-    float difference = byteAt(x, i) - zero;
-    store(e.result(), i, difference * real(scales, g));
+    float scale = real(scales, g);
+    if (op.getOffsets()) {
+      float product = byteAt(x, i) * scale;
+      store(e.result(), i, product + zero);
+    } else {
+      float difference = byteAt(x, i) - zero;
+      store(e.result(), i, difference * scale);
+    }
   }
   return success();
 }

@@ -1,5 +1,6 @@
 #include "State.h"
 
+#include <cstring>
 #include <ctime>
 
 #include "Expr.h"
@@ -305,6 +306,9 @@ ajour_status_code runSession(ajour_session &session) {
     const LoadedDispatch &dispatch = model.dispatches[i];
     Job job = {dispatch.fn, session.operands.data() + dispatch.firstOperand, session.symbols.data(),
                session.scratch.data(), session.current.scratchBytes};
+    // What a thread leaves in its scratch is for its later calls of this run alone.
+    for (uint64_t t = 0; job.scratchBytes != 0 && t < session.pool.threadCount(); ++t)
+      std::memset(job.scratch + t * job.scratchBytes, 0, sizeof(uint64_t));
     session.pool.run(session.current.work[i], runItems, &job, session.cancelled);
     if (profiling) {
       uint64_t end = nowNs();

@@ -107,6 +107,10 @@ INSTANTIATE_TEST_SUITE_P(
                   "%0 = nn.dequantize_grouped %a, %s {axis = 1 : i64, group = 2 : i64, bits = 9 : i64} : (tensor<2x5xi8>, "
                   "tensor<2x3xf32>) -> tensor<2x5xf32>",
                   "C5: elements of 9 bits"},
+        Violation{"grouped_C6", "%a: tensor<2x5xi8>, %s: tensor<2x3xf32>, %z: tensor<2x3xi8>",
+                  "%0 = nn.dequantize_grouped %a, %s, %z {axis = 1 : i64, group = 2 : i64, offsets} : (tensor<2x5xi8>, "
+                  "tensor<2x3xf32>, tensor<2x3xi8>) -> tensor<2x5xf32>",
+                  "C6: offsets are floating point numbers, found i8[2, 3]"},
         Violation{"codebook_C1", "%a: tensor<2x5xui8>, %t: tensor<4xf32>",
                   "%0 = nn.dequantize_codebook %a, %t : (tensor<2x5xui8>, tensor<4xf32>) -> tensor<10xf32>", "C1:"},
         Violation{"codebook_C2", "%a: tensor<2x5xui8>, %t: tensor<4xf32>",
@@ -182,6 +186,15 @@ INSTANTIATE_TEST_SUITE_P(
                   "%0 = nn.matmul %a, %a {rhs_zero_points = array<i32: 1, 2, 3>} : (tensor<2x2xi8>, tensor<2x2xi8>) -> "
                   "tensor<2x2xi32>",
                   "C4:"},
+        Violation{"matmul_C5", "%a: tensor<2x2xf32>",
+                  "%0 = nn.matmul %a, %a {lhs_group = 2 : i64, transpose_lhs} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>",
+                  "C5: groups of 2 of a transposed f32[2, 2]"},
+        Violation{"matmul_C5_type", "%a: tensor<2x2xf16>",
+                  "%0 = nn.matmul %a, %a {lhs_group = 2 : i64} : (tensor<2x2xf16>, tensor<2x2xf16>) -> tensor<2x2xf16>",
+                  "C5: groups of 2 of f16[2, 2]"},
+        Violation{"matmul_C5_scales", "%a: tensor<2x2xf32>",
+                  "%0 = nn.matmul %a, %a {lhs_half_scales} : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>",
+                  "C5: groups of 0 of f32[2, 2]"},
         Violation{"matmul_types", "%a: tensor<2x2xi64>",
                   "%0 = nn.matmul %a, %a : (tensor<2x2xi64>, tensor<2x2xi64>) -> tensor<2x2xi64>",
                   "unsupported element types"},

@@ -140,6 +140,9 @@ TEST(KernelTable, NamesFollowTheColumns) {
                                                                 : "gemv";
     const std::string rhs = row.op == AJOUR_KERNEL_gemv_q8 || row.op == AJOUR_KERNEL_gemv_f32_q8   ? "q8"
                             : row.op == AJOUR_KERNEL_gemv_q4 || row.op == AJOUR_KERNEL_gemv_f32_q4 ? "q4"
+                            : row.op == AJOUR_KERNEL_gemv_q2                                       ? "q2"
+                            : row.op == AJOUR_KERNEL_gemv_q5                                       ? "q5"
+                            : row.op == AJOUR_KERNEL_gemv_q6                                       ? "q6"
                                                                                                    : type(row.rhs);
     EXPECT_EQ(row.symbol, "ajour_" + op + "_" + type(row.lhs) + "_" + rhs + "_" + type(row.acc) + "_" +
                               std::to_string(row.mr) + "x" + std::to_string(row.nr) + "x" + std::to_string(row.kr) +

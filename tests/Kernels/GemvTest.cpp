@@ -27,17 +27,38 @@ class Compress : public testing::TestWithParam<NativeKernel> {};
 class CompressC4 : public testing::TestWithParam<NativeKernel> {};
 
 int64_t bitsOf(const ajour_kernel_row &row) {
-  return row.op == AJOUR_KERNEL_gemv_q4 || row.op == AJOUR_KERNEL_gemv_f32_q4 ? 4 : 8;
+  switch (row.op) {
+  case AJOUR_KERNEL_gemv_q2:
+    return 2;
+  case AJOUR_KERNEL_gemv_q4:
+  case AJOUR_KERNEL_gemv_f32_q4:
+    return 4;
+  case AJOUR_KERNEL_gemv_q5:
+    return 5;
+  case AJOUR_KERNEL_gemv_q6:
+    return 6;
+  default:
+    return 8;
+  }
 }
 
-/// Any values, scales of a power of two and any zero points.
+/// Any values, codes and zero points; scales and offsets that are powers of two.
 void fillGroups(uint8_t *rhs, int64_t bits, int64_t groups, int64_t group, int64_t flags, std::mt19937 &rng) {
-  const int64_t bytes = ajour_gemv_group_bytes(bits, group, flags);
+  const int64_t bytes = ajour_gemv_group_bytes(bits, group, flags), run = flags >> AJOUR_GEMV_RUN_SHIFT;
   for (int64_t g = 0; g < groups; ++g, rhs += bytes) {
     for (int64_t i = 0; i < bytes; ++i)
       rhs[i] = rng() % 2 ? rng() : (rng() % 2 ? 255 : 0);
     uint8_t *scales = rhs + group * 2 * bits;
-    for (int64_t j = 0; j < 16; ++j) {
+    if (run) {
+      // Small ones, so that sums are exact in f32.
+      for (uint8_t *code = scales; code < rhs + bytes; ++code)
+        *code = uint8_t(int(rng() % 4) - 2);
+      if ((g + 1) % run != 0)
+        continue;
+      scales = rhs + bytes;
+      rhs += ajour_gemv_run_bytes(flags);
+    }
+    for (int64_t j = 0; j < (flags & AJOUR_GEMV_OFFSETS ? 32 : 16); ++j) {
       const int exponent = rng() % 3;
       const float wide = std::ldexp(rng() % 2 ? 1.0f : -1.0f, -exponent);
       const uint16_t half = (wide < 0 ? 0x8000 : 0) | (15 - exponent) << 10;
@@ -126,13 +147,19 @@ TEST_P(GemvQuantized, MatchesReferenceExactly) {
   const bool signedValues = bits == 8 && row.rhs == AJOUR_I8;
   const int32_t zero = signedValues ? 0 : 1 << (bits - 1);
   std::mt19937 rng(3);
+  std::vector<int64_t> forms = {0, AJOUR_GEMV_F32_SCALES, AJOUR_GEMV_ZERO_POINTS, AJOUR_GEMV_F32_SCALES | AJOUR_GEMV_ZERO_POINTS};
+  if (row.lhs != AJOUR_F32)
+    for (int64_t more : {AJOUR_GEMV_UNSIGNED, AJOUR_GEMV_OFFSETS | AJOUR_GEMV_UNSIGNED, AJOUR_GEMV_F32_SCALES | AJOUR_GEMV_OFFSETS,
+                         2 << AJOUR_GEMV_RUN_SHIFT, 3 << AJOUR_GEMV_RUN_SHIFT | AJOUR_GEMV_OFFSETS | AJOUR_GEMV_UNSIGNED,
+                         1 << AJOUR_GEMV_RUN_SHIFT | AJOUR_GEMV_OFFSETS | AJOUR_GEMV_F32_SCALES})
+      forms.push_back(more);
   for (int64_t group : {8, 16, 24, 32, 40, 64, 96, 128})
-    for (int64_t groups : {1, 2, 5})
+    for (int64_t groups : {1, 2, 5, 6})
       for (int64_t m = 1; m <= row.mr; ++m)
         for (int64_t patterns : patternCounts)
-          for (int64_t flags :
-               {0, AJOUR_GEMV_F32_SCALES, AJOUR_GEMV_ZERO_POINTS, AJOUR_GEMV_F32_SCALES | AJOUR_GEMV_ZERO_POINTS}) {
-            if (signedValues && flags & AJOUR_GEMV_ZERO_POINTS)
+          for (int64_t flags : forms) {
+            const int64_t run = flags >> AJOUR_GEMV_RUN_SHIFT;
+            if ((signedValues && flags & (AJOUR_GEMV_ZERO_POINTS | AJOUR_GEMV_UNSIGNED)) || group % row.kr != 0 || (run && groups % run != 0))
               continue;
             const bool atStart = rng() % 2, perGroup = rng() % 2, withSums = patterns == 1 && rng() % 2;
             const int64_t k = groups * group, ldm = k * patterns + m % 3;
@@ -140,7 +167,9 @@ TEST_P(GemvQuantized, MatchesReferenceExactly) {
             GuardedBuffer<float> real(lhs.size(), AJOUR_BUFFER_SLACK, atStart);
             GuardedBuffer<float> scales(m * groups, AJOUR_BUFFER_SLACK, atStart);
             GuardedBuffer<int32_t> sums(m * groups, AJOUR_BUFFER_SLACK, atStart);
-            GuardedBuffer<uint8_t> rhs(groups * ajour_gemv_group_bytes(bits, group, flags), AJOUR_BUFFER_SLACK, atStart);
+            const int64_t runs = run ? groups / run : groups;
+            GuardedBuffer<uint8_t> rhs(groups * ajour_gemv_group_bytes(bits, group, flags) + runs * ajour_gemv_run_bytes(flags),
+                                       AJOUR_BUFFER_SLACK, atStart);
             GuardedBuffer<float> acc(m * 16, 0, atStart);
             for (int64_t i = 0; i < lhs.size(); ++i)
               real[i] = lhs[i] = rng() % 2 ? int(rng() % 255) - 127 : (rng() % 2 ? 127 : -128);
@@ -246,6 +275,9 @@ INSTANTIATE(GemvFloat, F16, gemv_f16);
 INSTANTIATE(Gemv8Bit, Table, gemv_8bit);
 INSTANTIATE(GemvQuantized, Q8, gemv_q8);
 INSTANTIATE(GemvQuantized, Q4, gemv_q4);
+INSTANTIATE(GemvQuantized, Q2, gemv_q2);
+INSTANTIATE(GemvQuantized, Q5, gemv_q5);
+INSTANTIATE(GemvQuantized, Q6, gemv_q6);
 INSTANTIATE(GemvQuantized, F32Q8, gemv_f32_q8);
 INSTANTIATE(GemvQuantized, F32Q4, gemv_f32_q4);
 INSTANTIATE(Compress, F32, compress_f32);

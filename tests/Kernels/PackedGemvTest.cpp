@@ -53,6 +53,21 @@ std::vector<int> randomMatrix(const GemvFormat &format, int64_t k, int64_t n, in
   return matrix;
 }
 
+ajour_kernel_op kernelOf(GemvFormat::Values values) {
+  switch (values) {
+  case GemvFormat::Q2:
+    return AJOUR_KERNEL_gemv_q2;
+  case GemvFormat::Q4:
+    return AJOUR_KERNEL_gemv_q4;
+  case GemvFormat::Q5:
+    return AJOUR_KERNEL_gemv_q5;
+  case GemvFormat::Q6:
+    return AJOUR_KERNEL_gemv_q6;
+  default:
+    return AJOUR_KERNEL_gemv_q8;
+  }
+}
+
 /// acc[n] of one token, by the kernels of a level.
 template <typename T>
 std::vector<T> multiply(const GemvFormat &format, const std::vector<uint8_t> &packed, int64_t k, int64_t n,
@@ -60,7 +75,7 @@ std::vector<T> multiply(const GemvFormat &format, const std::vector<uint8_t> &pa
   const GemvSizes sizes = gemvSizes(format, k, n);
   const bool is8 = format.values != GemvFormat::F32 && format.values != GemvFormat::F16;
   const int64_t size = is8 ? 1 : 4;
-  const bool quantized = format.values == GemvFormat::Q8 || format.values == GemvFormat::Q4;
+  const bool quantized = isQuantized(format);
   const int64_t groupColumns = quantized ? format.group : (k + 7) / 8 * 8;
   std::vector<T> result(sizes.blocks * 16);
   for (int64_t b = 0; b < sizes.blocks; ++b) {
@@ -110,10 +125,10 @@ std::vector<T> multiply(const GemvFormat &format, const std::vector<uint8_t> &pa
     if constexpr (std::is_same_v<T, int32_t>) {
       kernelAt<ajour_gemv_8bit_fn>(AJOUR_KERNEL_gemv_8bit, level)(lhs, 0, alone.data(), acc, 1, format.patterns, kept);
     } else if (quantized) {
-      const int64_t flags =
-          (format.halfScales ? 0 : AJOUR_GEMV_F32_SCALES) | (format.zeroPoints ? AJOUR_GEMV_ZERO_POINTS : 0);
-      kernelAt<ajour_gemv_q8_fn>(format.values == GemvFormat::Q8 ? AJOUR_KERNEL_gemv_q8 : AJOUR_KERNEL_gemv_q4,
-                                 level)(static_cast<const int8_t *>(lhs), 0, scales, nullptr, alone.data(), acc, 1,
+      const int64_t flags = (format.halfScales ? 0 : AJOUR_GEMV_F32_SCALES) | (format.zeroPoints ? AJOUR_GEMV_ZERO_POINTS : 0) |
+                            (format.offsets ? AJOUR_GEMV_OFFSETS : 0) | (format.isUnsigned ? AJOUR_GEMV_UNSIGNED : 0) |
+                            format.run << AJOUR_GEMV_RUN_SHIFT;
+      kernelAt<ajour_gemv_q8_fn>(kernelOf(format.values), level)(static_cast<const int8_t *>(lhs), 0, scales, nullptr, alone.data(), acc, 1,
                                         format.patterns, sizes.groups, groupKept, flags);
     } else {
       kernelAt<ajour_gemv_f32_fn>(format.values == GemvFormat::F32 ? AJOUR_KERNEL_gemv_f32 : AJOUR_KERNEL_gemv_f16,
@@ -202,9 +217,9 @@ TEST(PackedGemv, Bytes) {
 
 TEST(PackedGemv, Quantized) {
   std::mt19937 rng(3);
-  for (auto values : {GemvFormat::Q8, GemvFormat::Q4})
+  for (auto values : {GemvFormat::Q8, GemvFormat::Q4, GemvFormat::Q2, GemvFormat::Q5, GemvFormat::Q6})
     for (int64_t group : {32, 64, 128})
-      forEachStructure(values, true, [&](GemvFormat format, int64_t k, int64_t n) {
+      forEachStructure(values, values == GemvFormat::Q8 || values == GemvFormat::Q4, [&](GemvFormat format, int64_t k, int64_t n) {
         format.group = group;
         format.halfScales = rng() % 2;
         format.zeroPoints = rng() % 2;
@@ -248,6 +263,61 @@ TEST(PackedGemv, Quantized) {
           }
         }
       });
+}
+
+// Offsets, unsigned values, and codes for scales.
+TEST(PackedGemv, OffsetsAndRuns) {
+  std::mt19937 rng(4);
+  for (auto values : {GemvFormat::Q8, GemvFormat::Q4, GemvFormat::Q2, GemvFormat::Q5, GemvFormat::Q6})
+    for (int64_t group : {16, 32})
+      for (int64_t run : {0, 2})
+        for (bool offsets : {false, true})
+          for (int64_t n : {16, 19}) {
+            if (group % gemvStep(values) != 0 || (!run && !offsets))
+              continue;
+            const int64_t k = 4 * group, numbers = run ? 4 / run : 4;
+            const int bits = int(gemvBits(values)), middle = offsets ? 0 : 1 << (bits - 1);
+            GemvFormat format;
+            format.values = values;
+            format.group = group;
+            format.run = run;
+            format.offsets = format.isUnsigned = offsets;
+            std::vector<uint8_t> weights(n * k);
+            for (uint8_t &weight : weights)
+              weight = rng() % (1 << bits);
+            std::vector<float> scales(numbers * n), added(numbers * n), xScales(4);
+            std::vector<int8_t> codes(4 * n, 1), addedCodes(4 * n, 1), x(k + 2 * AJOUR_BUFFER_SLACK);
+            for (std::vector<float> *all : {&scales, &added, &xScales})
+              for (float &number : *all)
+                number = std::ldexp(1.0f, -int(rng() % 3));
+            for (std::vector<int8_t> *all : {&codes, &addedCodes})
+              for (int8_t &code : *all)
+                code = run ? int(rng() % 32) - 16 : 1;
+            for (int8_t &value : x)
+              value = int(rng() % 255) - 127;
+            QuantizedView view{{weights.data(), k, n, 1, k}, {scales.data(), numbers, n, n, 1}, {}};
+            view.offsets = {added.data(), numbers, n, n, 1};
+            view.scaleCodes = {codes.data(), 4, n, n, 1};
+            view.offsetCodes = {addedCodes.data(), 4, n, n, 1};
+            for (ajour_cpu_level level : levels) {
+              format.signed8 = level >= AJOUR_LEVEL_neon && values == GemvFormat::Q8;
+              if (!cpuHas(level) || (format.signed8 && offsets))
+                continue;
+              auto packed = packGemv(format, view);
+              ASSERT_TRUE(packed);
+              const std::vector<float> y = multiply<float>(format, *packed, k, n, level, x.data(), xScales.data());
+              for (int64_t row = 0; row < n; ++row) {
+                double expected = 0;
+                for (int64_t p = 0; p < k; ++p) {
+                  const int64_t g = p / group, at = (run ? g / run : g) * n + row;
+                  const double weight = double(scales[at]) * codes[g * n + row] * (weights[row * k + p] - middle) +
+                                        (offsets ? double(added[at]) * addedCodes[g * n + row] : 0);
+                  expected += weight * x[p] * xScales[run ? g / run : g];
+                }
+                ASSERT_EQ(y[row], float(expected)) << describe(format, k, n, level) << " run " << run << " row " << row;
+              }
+            }
+          }
 }
 
 // What a block must not cost more than: values, scales, 2 bits for each kept column of a pattern.

@@ -36,7 +36,13 @@ std::vector<float> decode(TensorType type, const Block &block) {
     int low = g.isUnsigned ? 0 : -(1 << (g.bits - 1)), high = g.isUnsigned ? (1 << g.bits) - 1 : (1 << (g.bits - 1)) - 1;
     EXPECT_GE(g.values[i], low);
     EXPECT_LE(g.values[i], high);
-    result.push_back((float(g.values[i]) - (g.zeroPoints.empty() ? 0.0f : g.zeroPoints[group])) * g.scales[group]);
+    size_t shared = g.run ? group / size_t(g.run) : group;
+    float scale = encoding::halfToFloat(g.halfScales[shared]), offset = g.offsets.empty() ? 0.0f : encoding::halfToFloat(g.offsets[shared]);
+    if (g.run) {
+      scale *= float(g.scaleCodes[group]);
+      offset *= g.offsets.empty() ? 0.0f : float(g.offsetCodes[group]);
+    }
+    result.push_back(float(g.values[i]) * scale + offset);
   }
   return result;
 }

@@ -63,7 +63,7 @@ size_t countAgreeing(const std::string &model, const Golden &golden) {
 
 class Stories : public testing::TestWithParam<std::pair<const char *, size_t>> {};
 
-// Files of few bits drift from the golden text where two tokens are nearly equal; at least this many agree.
+// Files of few bits, whose products round activations to 8 bits, drift from the golden text where two tokens are nearly equal; at least this many agree.
 TEST_P(Stories, PreferTheGoldenTokens) {
   AJOUR_MODEL_FILE(golden, "stories260k/golden_greedy200.json");
   AJOUR_MODEL_FILE(model, std::string("stories260k/") + GetParam().first);
@@ -72,7 +72,7 @@ TEST_P(Stories, PreferTheGoldenTokens) {
 
 INSTANTIATE_TEST_SUITE_P(Compiled, Stories,
                          testing::Values(std::pair("stories260K-f32.gguf", 200), std::pair("hf/model.safetensors", 200),
-                                         std::pair("stories260K-f16.gguf", 200), std::pair("stories260K-q8_0.gguf", 198),
-                                         std::pair("stories260K-q5_1.gguf", 195), std::pair("stories260K-q4_0.gguf", 170)));
+                                         std::pair("stories260K-f16.gguf", 200), std::pair("stories260K-q8_0.gguf", 197),
+                                         std::pair("stories260K-q5_1.gguf", 193), std::pair("stories260K-q4_0.gguf", 170)));
 
 } // namespace

@@ -33,6 +33,10 @@ struct StoredCase {
   bool perChannel = false; ///< one scale for each column, said by groups of 1 along n
   bool transposed = true;
   std::vector<std::string> rows = {"1"};
+  int64_t lhsGroup = 0;    ///< the lhs is rounded to 8 bits
+  bool halfLhs = false;
+  bool offsets = false;
+  int64_t run = 0;         ///< groups with codes for scales
 };
 
 void addProduct(ModuleText &m, const StoredCase &c) {
@@ -55,18 +59,29 @@ void addProduct(ModuleText &m, const StoredCase &c) {
   auto [rows, columns] = shape(c.k);
   std::string w = constant(c.k, c.element);
   auto [scaleRows, scaleColumns] = shape(groups);
-  std::vector<std::string> operands = {w, m.constant(tensorType({scaleRows, scaleColumns}, c.scale))};
+  auto parameters = [&, rows = scaleRows, columns = scaleColumns] {
+    if (c.run == 0)
+      return m.constant(tensorType({rows, columns}, c.scale));
+    std::string codes = m.raw("\"nn.constant\"()", {}, "value = " + literal(rows, columns, -32, 31, "i8", rng), tensorType({rows, columns}, "i8"));
+    return m.op("nn.dequantize_grouped", {codes, m.constant(tensorType({rows, columns / c.run}, c.scale))},
+                "axis = 1 : i64, group = " + std::to_string(c.run) + " : i64", tensorType({rows, columns}, "f32"));
+  };
+  std::vector<std::string> operands = {w, parameters()};
   if (c.zeroPoints)
     operands.push_back(constant(groups, c.element));
+  if (c.offsets)
+    operands.push_back(parameters());
   const int64_t kAxis = c.transposed ? 1 : 0;
   std::string real = m.op("nn.dequantize_grouped", operands,
                           "axis = " + std::to_string(c.perChannel ? 1 - kAxis : kAxis) +
                               " : i64, group = " + std::to_string(c.perChannel ? 1 : c.group) +
-                              " : i64, bits = " + std::to_string(c.bits) + " : i64",
+                              " : i64, bits = " + std::to_string(c.bits) + " : i64" + (c.offsets ? ", offsets" : ""),
                           tensorType({rows, columns}, "f32"));
   std::string bias = m.constant(tensorType({c.n}, "f32"));
-  m.output(m.unary("relu",
-                   m.op("nn.matmul", {x, real, bias}, c.transposed ? "transpose_rhs" : "", symbolicType(out, "f32"))));
+  std::string attributes = c.transposed ? "transpose_rhs" : "";
+  if (c.lhsGroup > 0)
+    attributes += (c.transposed ? ", " : "") + ("lhs_group = " + std::to_string(c.lhsGroup) + " : i64" + (c.halfLhs ? ", lhs_half_scales" : ""));
+  m.output(m.unary("relu", m.op("nn.matmul", {x, real, bias}, attributes, symbolicType(out, "f32"))));
 }
 
 /// The packings of all dispatches for one level.
@@ -138,6 +153,55 @@ TEST(CompiledGemv, RowsOfStoredWeights) {
   expectStored({{.k = 70, .rows = {"s0"}}, {.bits = 8, .rows = {"s0", "2"}}}, {{1}, {2}, {4}, {7}, {0}, {13}});
 }
 
+TEST(CompiledGemv, RoundedLhs) {
+  std::vector<StoredCase> cases;
+  for (int64_t bits : {1, 2, 3, 4, 5, 6, 7, 8})
+    for (const char *element : {"i8", "ui8"})
+      for (bool half : {false, true})
+        cases.push_back({.bits = bits, .element = element, .scale = half ? "f16" : "f32", .lhsGroup = 32, .halfLhs = half});
+  for (int64_t bits : {4, 8})
+    cases.push_back({.bits = bits, .zeroPoints = true, .lhsGroup = 32});
+  for (bool transposed : {false, true})
+    cases.push_back({.perChannel = true, .transposed = transposed, .lhsGroup = 64});
+  expectStored(cases);
+}
+
+// Offsets, codes for scales, and both.
+TEST(CompiledGemv, RoundedLhsAndOffsets) {
+  std::vector<StoredCase> cases;
+  for (int64_t bits : {2, 4, 5, 6, 8})
+    for (bool offsets : {false, true})
+      for (int64_t run : {0, 4}) {
+        StoredCase c{.bits = bits, .element = offsets ? "ui8" : "i8", .scale = "f16", .k = 128, .n = 37};
+        c.lhsGroup = run ? 128 : 32;
+        c.offsets = offsets;
+        c.run = run;
+        cases.push_back(c);
+      }
+  expectStored(cases);
+}
+
+TEST(CompiledGemv, RowsOfRoundedLhs) {
+  std::vector<StoredCase> cases;
+  for (const char *rows : {"1", "3", "4", "5", "11"})
+    cases.push_back({.k = 70, .rows = {rows}, .lhsGroup = 32});
+  // Many rows too, whose weights are not unpacked for the dense kernel.
+  cases.push_back({.rows = {"33"}, .lhsGroup = 32});
+  expectStored(cases);
+  StoredCase runs{.scale = "f16", .k = 512, .rows = {"s0"}, .lhsGroup = 256};
+  runs.run = 8;
+  expectStored({{.k = 70, .rows = {"s0"}, .lhsGroup = 32}, {.bits = 8, .rows = {"s0", "2"}, .lhsGroup = 32}, runs}, {{1}, {2}, {4}, {7}, {0}, {13}});
+}
+
+// Groups that no kernel has: scalar code.
+TEST(CompiledGemv, RoundedLhsInOtherGroups) {
+  ModuleText m;
+  addProduct(m, {.k = 70, .rows = {"2"}, .lhsGroup = 48, .halfLhs = true});
+  std::string x = m.input(tensorType({3, 50}, "f32")), y = m.input(tensorType({50, 9}, "f32"));
+  m.output(m.op("nn.matmul", {x, y}, "lhs_group = 16 : i64", tensorType({3, 9}, "f32")));
+  expectCompiled(m.text(), {{}}, {.tolerance = 1e-4, .threads = 2});
+}
+
 TEST(CompiledGemv, HalfWeights) {
   for (const char *rows : {"1", "6"})
     for (bool transposed : {false, true}) {
@@ -170,6 +234,53 @@ TEST(CompiledGemv, SharedStoredWeights) {
     callees += callee.getName() != "main";
   EXPECT_EQ(callees, 1) << "both products are one function";
   expectCompiled(m.text());
+}
+
+// The same with coded scales, and rows of the weights gathered besides.
+TEST(CompiledGemv, SharedCodedScales) {
+  ModuleText m;
+  std::string x = m.input(tensorType({1, 64}, "f32")), y = m.input(tensorType({1, 64}, "f32"));
+  std::string scales = m.op("nn.dequantize_grouped", {m.constant(tensorType({32, 4}, "i8")), m.constant(tensorType({32, 1}, "f16"))},
+                            "axis = 1 : i64, group = 4 : i64", tensorType({32, 4}, "f32"));
+  std::string real = m.op("nn.dequantize_grouped", {m.constant(tensorType({32, 64}, "i8")), scales},
+                          "axis = 1 : i64, group = 16 : i64", tensorType({32, 64}, "f32"));
+  std::string out = tensorType({1, 32}, "f32");
+  m.output(m.op("nn.matmul", {x, real}, "transpose_rhs, lhs_group = 64 : i64", out));
+  m.output(m.op("nn.matmul", {y, real}, "transpose_rhs, lhs_group = 64 : i64", out));
+  std::string rows = m.constant(tensorType({2}, "i64"));
+  m.output(m.op("nn.gather", {real, rows}, "axis = 0 : i64", tensorType({2, 64}, "f32")));
+  expectCompiled(m.text());
+}
+
+// C4^n of 4- and 8-bit weights.
+TEST(CompiledGemv, SparseStoredWeights) {
+  for (int64_t bits : {4, 8}) {
+    ModuleText m(1);
+    std::mt19937 rng(bits);
+    const int64_t k = 128, n = 40;
+    std::string text, x = m.input(symbolicType({"s0", "128"}, "f32")), type = tensorType({n, k}, "i8");
+    std::vector<bool> keeps(k);
+    for (int64_t row = 0; row < n; ++row) {
+      for (int64_t p = 0; row % 8 == 0 && p < k; p += 4) {
+        int64_t first = rng() % 4, second = (first + 1 + rng() % 3) % 4;
+        for (int64_t i = 0; i < 4; ++i)
+          keeps[p + i] = i == first || i == second;
+      }
+      text += row ? ", [" : "[";
+      for (int64_t p = 0; p < k; ++p)
+        text += (p ? ", " : "") + std::to_string(keeps[p] ? int(rng() % 7) + 1 : 0);
+      text += "]";
+    }
+    std::string w = m.raw("\"nn.constant\"()", {}, "value = dense<[" + text + "]> : " + type, type);
+    std::string real = m.op("nn.dequantize_grouped", {w, m.constant(tensorType({n, k / 32}, "f16"))},
+                            "axis = 1 : i64, group = 32 : i64, bits = " + std::to_string(bits) + " : i64", tensorType({n, k}, "f32"));
+    m.output(m.op("nn.matmul", {x, real}, "transpose_rhs, lhs_group = 32 : i64", symbolicType({"s0", "40"}, "f32")));
+    for (const PackSpec &pack : packsOf(m.text())) {
+      EXPECT_EQ(pack.gemv.structure, encoding::GemvFormat::C4n);
+      EXPECT_EQ(pack.gemv.kept, 2);
+    }
+    expectCompiled(m.text(), {{1}, {3}, {9}}, {.tolerance = 1e-4, .threads = 2});
+  }
 }
 
 namespace {

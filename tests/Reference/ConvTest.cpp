@@ -60,6 +60,18 @@ TEST(Matmul, HalfAccumulatesWide) {
             (std::vector<uint16_t>{0}));
 }
 
+TEST(Matmul, GroupsOfLhsAreRoundedToEightBits) {
+  // The first group: factor 127 / 254, 3 * 0.5 and 1 * 0.5 lie halfway and go to 2 and 0, which stand for 4 and 0. The second: 127 and -63.5 / 127 * 127.
+  HostTensor eye = tensor<float>({5, 5}, {1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1});
+  EXPECT_EQ(eval<float>("nn.matmul %0, %1 {lhs_group = 3 : i64} : (tensor<2x5xf32>, tensor<5x5xf32>) -> tensor<2x5xf32>",
+                        {tensor<float>({2, 5}, {254, 3, 1, 127, -63.6f, 0, 0, 0, 0x1p-121f, 0}), eye}),
+            (Floats{254, 4, 0, 127, -64, 0, 0, 0, 0, 0}));
+  // 1 / 127 as f16 is 0x2008 = 0.0078735..., so 1 becomes 127 * 0x2008.
+  EXPECT_EQ(eval<float>("nn.matmul %0, %1 {lhs_group = 5 : i64, lhs_half_scales} : (tensor<1x5xf32>, tensor<5x5xf32>) -> tensor<1x5xf32>",
+                        {tensor<float>({1, 5}, {1, -1, 0, 0, 0}), eye}),
+            (Floats{127 * 0x1.02p-7f, -127 * 0x1.02p-7f, 0, 0, 0}));
+}
+
 TEST(Matmul, IntegersWithZeroPoints) {
   // (1+1, 2+1) x ((10-1, 20-5), (30-1, 40-5)), per-column zero points.
   EXPECT_EQ(eval<int32_t>("nn.matmul %0, %1, %2 {lhs_zero_point = -1 : i32, rhs_zero_points = array<i32: 1, 5>} : "

@@ -49,6 +49,13 @@ TEST(DequantizeGrouped, RealZeroPointsAndHalfPrecision) {
             (std::vector<uint16_t>{0x3c00, 0x40aa}));
 }
 
+TEST(DequantizeGrouped, OffsetsAreAdded) {
+  EXPECT_EQ(eval<float>(grouped + "%0, %1, %2 {axis = 1 : i64, group = 2 : i64, offsets} : (tensor<1x3xui8>, tensor<1x2xf32>, "
+                                  "tensor<1x2xf32>) -> tensor<1x3xf32>",
+                        {tensor<uint8_t>({1, 3}, {1, 2, 3}), tensor<float>({1, 2}, {2, 0}), tensor<float>({1, 2}, {-0.5f, 7})}),
+            (Floats{1.5f, 3.5f, 7}));
+}
+
 TEST(DequantizeCodebook, EntriesOfTheTensorAndPerChannel) {
   EXPECT_EQ(eval<float>(codebook + "%0, %1 : (tensor<2x2xui8>, tensor<3xf32>) -> tensor<2x2xf32>",
                         {tensor<uint8_t>({2, 2}, {0, 1, 2, 200}), tensor<float>({3}, {-1, 0, 5})}),

@@ -12,7 +12,8 @@
  *          No result overlaps another operand.
  * dims     the values of the model's symbolic dimensions, in the artifact's order.
  * scratch  memory of this thread alone, AJOUR_BUFFER_ALIGNMENT-aligned, of at least the size that
- *          the artifact states for the variant; contents are not kept between calls.
+ *          the artifact states for the variant. Its first 8 bytes are 0 in a thread's first call of a run of
+ *          the dispatch; what a call leaves in it stays for the thread's later calls of that run.
  *
  * Items may be processed in any order, in any grouping and by any thread; a dispatch neither
  * allocates, throws nor calls out. */

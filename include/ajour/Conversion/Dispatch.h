@@ -67,7 +67,8 @@ struct PackSpec {
   int64_t tile = 0;       ///< Winograd: output rows and columns of a tile
   int64_t nr = 0, kr = 0;
   encoding::GemvFormat gemv;
-  int scales = -1, zeroPoints = -1; ///< argument numbers; of quantised weights
+  int scales = -1, zeroPoints = -1, offsets = -1; ///< argument numbers; of quantised weights
+  int scaleCodes = -1, offsetCodes = -1;          ///< where scales and offsets are those of runs of groups (gemv.run)
   int64_t scaleStrideK = 0, scaleStrideN = 0; ///< from group to group and from column to column in those
   int32_t lhsZeroPoint = 0; ///< as the kernel sees the lhs (after its sign is changed)
   llvm::SmallVector<int32_t> rhsZeroPoints; ///< of the signed weights; one or n

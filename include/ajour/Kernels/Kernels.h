@@ -175,16 +175,28 @@ typedef void ajour_gemv_8bit_fn(const void *lhs, int64_t ldm, const void *rhs, i
  *   acc = sum over g of scale(row, g) * lhs_scale(t, g) * (sum over p in g of lhs * (weight - zero point))
  * with the inner sum exact. lhs_sums[t * groups + g] are the sums of a group of the lhs of a dense matrix; null: the
  * kernel adds them up. A group of rhs: the values, four consecutive k of a lane together, 64 bytes for 16 lanes; of
- * narrower ones, 8 / bits such steps share 64 bytes, the first in the lowest bits; then 16 scales, then, if so
- * flagged, 16 zero points of u8. Values are stored as they are quantised, from 0 to 2^bits - 1; without zero points of
- * their own they have 2^(bits - 1), except that rows of rhs type I8 store 8-bit values signed and take no zero points.
+ * narrower ones, 8 / bits such steps share 64 bytes, the first in the lowest bits; those of 5 and 6 bits are a plane of their
+ * low 4 bits and behind it one of the others; then 16 scales, then, if so flagged, 16 zero points of u8 or 16 offsets of the
+ * scales' type. Values are stored as they are quantised, from 0 to 2^bits - 1; without zero points of
+ * their own they have 2^(bits - 1), except that rows of rhs type I8 store 8-bit values signed and take no zero points, and that
+ * with AJOUR_GEMV_UNSIGNED it is 0. An offset adds offset(row, g) * lhs_scale(t, g) * (sum over p in g of lhs).
+ *
+ * With a run of r > 0 groups in the flags, scales and offsets of a group are codes of s8 instead (16 and 16 bytes), and behind each
+ * r-th group stand 16 scales (and 16 more for offsets) that its codes are multiplied by. lhs_scales are then those of runs,
+ * lhs_scales[t * (groups / r) + g / r]. Sums of a run must fit 32 bits; there are no zero points.
  * `group` is a multiple of the row's kr. */
 #define AJOUR_GEMV_F32_SCALES 1  /* else f16 */
 #define AJOUR_GEMV_ZERO_POINTS 2
+#define AJOUR_GEMV_OFFSETS 4
+#define AJOUR_GEMV_UNSIGNED 8
+#define AJOUR_GEMV_RUN_SHIFT 8
 typedef void ajour_gemv_q8_fn(const int8_t *lhs, int64_t ldm, const float *lhs_scales, const int32_t *lhs_sums,
                               const void *rhs, float *acc, int64_t m, int64_t patterns, int64_t groups, int64_t group,
                               int64_t flags);
+typedef ajour_gemv_q8_fn ajour_gemv_q2_fn;
 typedef ajour_gemv_q8_fn ajour_gemv_q4_fn;
+typedef ajour_gemv_q8_fn ajour_gemv_q5_fn;
+typedef ajour_gemv_q8_fn ajour_gemv_q6_fn;
 
 /* The same with an f32 lhs (kr = 1):
  *   acc = sum over g of scale(row, g) * (sum over p in g of lhs * (weight - zero point)) */
@@ -192,10 +204,18 @@ typedef void ajour_gemv_f32_q8_fn(const float *lhs, int64_t ldm, const void *rhs
                                   int64_t patterns, int64_t groups, int64_t group, int64_t flags);
 typedef ajour_gemv_f32_q8_fn ajour_gemv_f32_q4_fn;
 
-/* Bytes of one group of 16 rows. */
+/* Bytes of one group of 16 rows, without the scales of its run. */
 static inline int64_t ajour_gemv_group_bytes(int64_t bits, int64_t group, int64_t flags) {
-  return group * AJOUR_GEMV_ROWS * bits / 8 + AJOUR_GEMV_ROWS * (flags & AJOUR_GEMV_F32_SCALES ? 4 : 2) +
+  const int64_t scale = flags >> AJOUR_GEMV_RUN_SHIFT ? 1 : flags & AJOUR_GEMV_F32_SCALES ? 4 : 2;
+  return group * AJOUR_GEMV_ROWS * bits / 8 + AJOUR_GEMV_ROWS * scale * (flags & AJOUR_GEMV_OFFSETS ? 2 : 1) +
          (flags & AJOUR_GEMV_ZERO_POINTS ? AJOUR_GEMV_ROWS : 0);
+}
+
+/* Bytes of the scales behind a run of groups; 0 without runs. */
+static inline int64_t ajour_gemv_run_bytes(int64_t flags) {
+  if (!(flags >> AJOUR_GEMV_RUN_SHIFT))
+    return 0;
+  return AJOUR_GEMV_ROWS * (flags & AJOUR_GEMV_F32_SCALES ? 4 : 2) * (flags & AJOUR_GEMV_OFFSETS ? 2 : 1);
 }
 
 /* Puts together the columns that a mask keeps (bit i % 8 of byte i / 8 for column i), group by group; `group` is a
@@ -247,6 +267,9 @@ typedef enum ajour_kernel_op {
   AJOUR_KERNEL_unpack_int_8bit,
   AJOUR_KERNEL_unpack_f16_f32,
   AJOUR_KERNEL_unpack_codebook_f32,
+  AJOUR_KERNEL_gemv_q2,
+  AJOUR_KERNEL_gemv_q5,
+  AJOUR_KERNEL_gemv_q6,
 } ajour_kernel_op;
 
 #include "../../../kernels/cpu/Kernels.def"

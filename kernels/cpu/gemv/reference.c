@@ -38,7 +38,11 @@ void ajour_reference_gemv_8bit(const void *lhs, int lhs_is_signed, int64_t ldm, 
 
 /* Four k of a lane lie together, 64 bytes for 16 lanes; of narrower weights, 8 / bits such steps share the 64 bytes,
  * the first in the lowest bits. */
-int32_t ajour_reference_gemv_weight(const uint8_t *values, int64_t bits, int64_t lane, int64_t p) {
+int32_t ajour_reference_gemv_weight(const uint8_t *values, int64_t bits, int64_t lane, int64_t p, int64_t group) {
+  /* Of 5 and 6 bits: a plane of the low 4, then one of the others. */
+  if (bits == 5 || bits == 6)
+    return ajour_reference_gemv_weight(values, 4, lane, p, group) |
+           ajour_reference_gemv_weight(values + group * 8, bits - 4, lane, p, group) << 4;
   const int64_t steps = 8 / bits, step = p / 4;
   const uint8_t byte = values[step / steps * 64 + lane * 4 + p % 4];
   return byte >> step % steps * bits & ((1 << bits) - 1);
@@ -54,27 +58,46 @@ static float from_half(uint16_t half) {
   return half >> 15 ? -value : value;
 }
 
+static float number_at(const uint8_t *numbers, int64_t i, int wide) {
+  return wide ? ((const float *)numbers)[i] : from_half(((const uint16_t *)numbers)[i]);
+}
+
 static double product_of_groups(const int8_t *lhs, const float *lhs_real, const float *lhs_scales, const uint8_t *rhs,
                                 int64_t bits, int32_t zero, int64_t row, int64_t patterns, int64_t groups,
                                 int64_t group, int64_t flags) {
   const int wide = (flags & AJOUR_GEMV_F32_SCALES) != 0;
   const int64_t lane = lane_of(row, patterns);
   double result = 0;
+  const int64_t size = wide ? 4 : 2, run = flags >> AJOUR_GEMV_RUN_SHIFT;
   for (int64_t g = 0; g < groups; ++g) {
-    const uint8_t *values = rhs + g * ajour_gemv_group_bytes(bits, group, flags);
-    const uint8_t *scales = values + group * 16 * bits / 8;
-    const int32_t zero_point = flags & AJOUR_GEMV_ZERO_POINTS ? scales[16 * (wide ? 4 : 2) + lane] : zero;
-    const float scale = wide ? ((const float *)scales)[lane] : from_half(((const uint16_t *)scales)[lane]);
-    double sum = 0;
-    for (int64_t p = 0; p < group; ++p) {
-      int32_t w = ajour_reference_gemv_weight(values, bits, lane, p);
-      /* 8-bit weights that are stored signed have no zero point. */
-      if (bits == 8 && zero == 0 && !(flags & AJOUR_GEMV_ZERO_POINTS))
-        w = (int8_t)w;
-      sum += (w - zero_point) * (lhs ? (double)lhs[place(row, patterns, g * group + p, 4)]
-                                     : (double)lhs_real[place(row, patterns, g * group + p, 1)]);
+    const uint8_t *run_start = rhs;
+    if (run)
+      run_start += g / run * (run * ajour_gemv_group_bytes(bits, group, flags) + ajour_gemv_run_bytes(flags));
+    const uint8_t *values = run_start + (run ? g % run : g) * ajour_gemv_group_bytes(bits, group, flags);
+    const uint8_t *codes = values + group * 16 * bits / 8;
+    const uint8_t *scales = run ? run_start + run * ajour_gemv_group_bytes(bits, group, flags) : codes;
+    const int32_t zero_point = flags & AJOUR_GEMV_UNSIGNED      ? 0
+                               : flags & AJOUR_GEMV_ZERO_POINTS ? scales[16 * size + lane]
+                                                                : zero;
+    double scale = number_at(scales, lane, wide), offset = 0;
+    if (flags & AJOUR_GEMV_OFFSETS)
+      offset = number_at(scales + 16 * size, lane, wide);
+    if (run) {
+      scale *= (int8_t)codes[lane];
+      offset *= (int8_t)codes[16 + lane];
     }
-    result += sum * scale * (lhs_scales ? lhs_scales[g] : 1.0f);
+    double sum = 0, lhs_sum = 0;
+    for (int64_t p = 0; p < group; ++p) {
+      int32_t w = ajour_reference_gemv_weight(values, bits, lane, p, group);
+      /* 8-bit weights that are stored signed have no zero point. */
+      if (bits == 8 && zero == 0 && !(flags & (AJOUR_GEMV_ZERO_POINTS | AJOUR_GEMV_UNSIGNED)))
+        w = (int8_t)w;
+      const double x = lhs ? (double)lhs[place(row, patterns, g * group + p, 4)]
+                           : (double)lhs_real[place(row, patterns, g * group + p, 1)];
+      sum += (w - zero_point) * x;
+      lhs_sum += x;
+    }
+    result += (sum * scale + lhs_sum * offset) * (lhs_scales ? lhs_scales[run ? g / run : g] : 1.0f);
   }
   return result;
 }
@@ -82,9 +105,10 @@ static double product_of_groups(const int8_t *lhs, const float *lhs_real, const 
 void ajour_reference_gemv_q(const int8_t *lhs, int64_t ldm, const float *lhs_scales, const uint8_t *rhs, double *acc,
                             int64_t bits, int32_t zero, int64_t m, int64_t patterns, int64_t groups, int64_t group,
                             int64_t flags) {
+  const int64_t run = flags >> AJOUR_GEMV_RUN_SHIFT ? flags >> AJOUR_GEMV_RUN_SHIFT : 1;
   for (int64_t t = 0; t < m; ++t)
     for (int64_t row = 0; row < 16; ++row)
-      acc[t * 16 + row] = product_of_groups(lhs + t * ldm, 0, lhs_scales ? lhs_scales + t * groups : 0, rhs, bits, zero,
+      acc[t * 16 + row] = product_of_groups(lhs + t * ldm, 0, lhs_scales ? lhs_scales + t * (groups / run) : 0, rhs, bits, zero,
                                             row, patterns, groups, group, flags);
 }
 

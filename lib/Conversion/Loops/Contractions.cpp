@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "Lowering.h"
 
+#include "mlir/Dialect/Math/IR/Math.h"
+
 using namespace mlir;
 
 namespace ajour::loops {
@@ -149,6 +151,23 @@ Value DispatchLowering::convTransposeElement(nn::ConvTransposeOp op, ArrayRef<Va
   });
 }
 
+/// What elements [first, last) of a row of lhs are multiplied by before and after they are rounded to 8 bits.
+std::pair<Value, Value> DispatchLowering::roundingOf(nn::MatmulOp op, Value first, Value last, function_ref<Value(Value)> lhsAt) {
+  OpBuilder &b = e->b;
+  Location loc = e->loc;
+  Type f32 = b.getF32Type();
+  Value largest = e->reduce(first, last, {e->constant(f32, 0)}, [&](Value k, ArrayRef<Value> carried) -> Index {
+    Value next = arith::MaxNumFOp::create(b, loc, carried[0], math::AbsFOp::create(b, loc, lhsAt(k)));
+    return {next};
+  })[0];
+  Value isNothing = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, largest, e->constant(f32, 0x1p-120));
+  Value most = e->constant(f32, 127), scale = arith::DivFOp::create(b, loc, largest, most);
+  Value factor = e->select(isNothing, e->constant(f32, 0), arith::DivFOp::create(b, loc, most, largest));
+  if (op.getLhsHalfScales())
+    scale = e->convert(e->convert(scale, f32, b.getF16Type()), b.getF16Type(), f32);
+  return {factor, scale};
+}
+
 Value DispatchLowering::matmulElement(nn::MatmulOp op, ArrayRef<Value> index) {
   nn::Dims lhs = nn::getDims(op.getLhs()), rhs = nn::getDims(op.getRhs());
   Type acc = accumulatorOf(op), lhsType = Emitter::elementType(op.getLhs()), rhsType = Emitter::elementType(op.getRhs());
@@ -162,13 +181,25 @@ Value DispatchLowering::matmulElement(nn::MatmulOp op, ArrayRef<Value> index) {
     own.push_back(column);
     return own;
   };
-  Value sum = e->reduce(e->i64(0), e->size(op.getTransposeLhs() ? lhs[lhs.size() - 2] : lhs.back()),
-                        {e->constant(acc, 0)}, [&](Value k, ArrayRef<Value> carried) -> Index {
-                          Index l = op.getTransposeLhs() ? position(lhs, k, m) : position(lhs, m, k);
-                          Index r = op.getTransposeRhs() ? position(rhs, n, k) : position(rhs, k, n);
-                          return {product(carried[0], e->element(op.getLhs(), l), e->element(op.getRhs(), r), lhsType,
-                                          rhsType, op.getLhsZeroPoint(), zero, acc)};
-                        })[0];
+  auto lhsAt = [&](Value k) { return e->element(op.getLhs(), op.getTransposeLhs() ? position(lhs, k, m) : position(lhs, m, k)); };
+  auto sumOver = [&](Value first, Value last, Value sum, function_ref<Value(Value)> round) {
+    return e->reduce(first, last, {sum}, [&](Value k, ArrayRef<Value> carried) -> Index {
+      Index r = op.getTransposeRhs() ? position(rhs, n, k) : position(rhs, k, n);
+      return {product(carried[0], round(lhsAt(k)), e->element(op.getRhs(), r), lhsType, rhsType, op.getLhsZeroPoint(), zero, acc)};
+    })[0];
+  };
+  Value depth = e->size(op.getTransposeLhs() ? lhs[lhs.size() - 2] : lhs.back()), sum = e->constant(acc, 0);
+  if (op.getLhsGroup() == 0)
+    sum = sumOver(e->i64(0), depth, sum, [](Value x) { return x; });
+  else
+    sum = e->reduce(e->i64(0), depth, {sum}, [&](Value first, ArrayRef<Value> carried) -> Index {
+      Value last = e->min(depth, e->add(first, e->i64(op.getLhsGroup())));
+      auto [factor, scale] = roundingOf(op, first, last, lhsAt);
+      return {sumOver(first, last, carried[0], [&](Value x) -> Value {
+        Value code = math::RoundEvenOp::create(e->b, e->loc, arith::MulFOp::create(e->b, e->loc, x, factor));
+        return arith::MulFOp::create(e->b, e->loc, code, scale);
+      })};
+    }, op.getLhsGroup())[0];
   return addBias(sum, op.getBias(), n, acc, resultElement(op));
 }
 

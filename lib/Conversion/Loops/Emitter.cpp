@@ -76,8 +76,8 @@ void Emitter::loop(Value from, Value to, function_ref<void(Value)> body, int64_t
 }
 
 Index Emitter::reduce(Value from, Value to, ArrayRef<Value> initial,
-                      function_ref<Index(Value, ArrayRef<Value>)> body) {
-  auto forOp = scf::ForOp::create(b, loc, from, to, i64(1), ValueRange(initial),
+                      function_ref<Index(Value, ArrayRef<Value>)> body, int64_t step) {
+  auto forOp = scf::ForOp::create(b, loc, from, to, i64(step), ValueRange(initial),
                                   [&](OpBuilder &, Location, Value iv, ValueRange args) {
                                     Index carried(args.begin(), args.end());
                                     Index next = scoped([&] { return body(iv, carried); });

@@ -88,7 +88,7 @@ public:
   void loop(mlir::Value from, mlir::Value to, llvm::function_ref<void(mlir::Value)> body, int64_t step = 1);
   /// A loop that carries values; the body returns their next ones.
   Index reduce(mlir::Value from, mlir::Value to, llvm::ArrayRef<mlir::Value> initial,
-               llvm::function_ref<Index(mlir::Value, llvm::ArrayRef<mlir::Value>)> body);
+               llvm::function_ref<Index(mlir::Value, llvm::ArrayRef<mlir::Value>)> body, int64_t step = 1);
   mlir::Value ifElse(mlir::Value condition, llvm::function_ref<mlir::Value()> then,
                      llvm::function_ref<mlir::Value()> otherwise);
   void ifThenElse(mlir::Value condition, llvm::function_ref<void()> then, llvm::function_ref<void()> otherwise);

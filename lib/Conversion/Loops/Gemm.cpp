@@ -101,7 +101,7 @@ bool DispatchLowering::planLhs(GemmPlan &plan, Value lhs) {
 std::optional<GemmPlan> DispatchLowering::planMatmul(nn::MatmulOp op) {
   nn::Dims lhs = nn::getDims(op.getLhs()), rhs = nn::getDims(op.getRhs());
   bool isConstant = constantArgument(op.getRhs()) || storedForm(op.getRhs());
-  if (rhs.size() != 2 || op.getTransposeLhs() || !isConstant)
+  if (rhs.size() != 2 || op.getTransposeLhs() || !isConstant || op.getLhsGroup() > 0)
     return std::nullopt;
   auto k = nn::getConstant(lhs.back()), n = nn::getConstant(nn::getDims(op.getResult()).back());
   if (!k || !n || *k == 0 || *n == 0)
@@ -177,7 +177,7 @@ Type DispatchLowering::lhsType(const GemmPlan &plan) {
 }
 
 Type DispatchLowering::accType(const GemmPlan &plan) {
-  return plan.kernel->lhs == AJOUR_F32 ? Type(Float32Type::get(context)) : Type(IntegerType::get(context, 32));
+  return plan.kernel->acc == AJOUR_F32 ? Type(Float32Type::get(context)) : Type(IntegerType::get(context, 32));
 }
 
 /// Copies `count` rows from row `first` of an image into scratch.

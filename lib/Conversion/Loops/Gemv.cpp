@@ -9,6 +9,9 @@
 
 #include "ajour/ABI/Dispatch.h"
 #include "ajour/Conversion/Encode.h"
+#include "ajour/Dialect/NN/Weights.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
 
@@ -27,10 +30,6 @@ static constexpr int64_t wantedGemvItems = 16;
 // Planning
 //===----------------------------------------------------------------------===//
 
-static bool isQuantized(const GemvFormat &format) {
-  return format.values == GemvFormat::Q8 || format.values == GemvFormat::Q4;
-}
-
 /// Where the parameters of a dequantisation lie, seen as [groups of k][n]; false if their groups run along n or are cut
 /// otherwise.
 static bool describeGroups(nn::DequantizeGroupedOp op, bool transposed, int64_t k, int64_t n, PackSpec &weights) {
@@ -46,47 +45,169 @@ static bool describeGroups(nn::DequantizeGroupedOp op, bool transposed, int64_t 
   return true;
 }
 
+/// How weights of so many bits are packed; groups of other lengths than whole steps go with wider values. `group` 0: one group.
+static GemvFormat::Values valuesOf(int64_t bits, bool isRounded, int64_t group) {
+  if (!isRounded)
+    return bits <= 4 ? GemvFormat::Q4 : GemvFormat::Q8;
+  for (auto values : {GemvFormat::Q2, GemvFormat::Q4, GemvFormat::Q5, GemvFormat::Q6})
+    if (bits <= encoding::gemvBits(values) && group % encoding::gemvStep(values) == 0)
+      return values;
+  return GemvFormat::Q8;
+}
+
+static ajour_kernel_op kernelOf(GemvFormat::Values values, bool isRounded) {
+  switch (values) {
+  case GemvFormat::Q2:
+    return AJOUR_KERNEL_gemv_q2;
+  case GemvFormat::Q4:
+    return isRounded ? AJOUR_KERNEL_gemv_q4 : AJOUR_KERNEL_gemv_f32_q4;
+  case GemvFormat::Q5:
+    return AJOUR_KERNEL_gemv_q5;
+  case GemvFormat::Q6:
+    return AJOUR_KERNEL_gemv_q6;
+  default:
+    return isRounded ? AJOUR_KERNEL_gemv_q8 : AJOUR_KERNEL_gemv_f32_q8;
+  }
+}
+
+/// How a weight that is dequantised from constants is packed for the kernels of few rows, of which the one that fits is returned;
+/// null: there is none.
+const ajour_kernel_row *DispatchLowering::planStoredForm(Operation *stored, bool isRounded, PackSpec &weights) {
+  for (Value operand : stored->getOperands()) {
+    auto isConstant = [&](Value part) { return constantArgument(part).has_value(); };
+    if (!isConstant(operand) && !nn::isCodedParameter(stored, operand, isConstant))
+      return nullptr;
+  }
+  weights.weights = *constantArgument(stored->getOperand(0));
+  GemvFormat &format = weights.gemv;
+  if (auto cast = dyn_cast<nn::CastOp>(stored)) {
+    if (!Emitter::elementType(cast.getInput()).isF16() || isRounded)
+      return nullptr;
+    format.values = GemvFormat::F16;
+    return ajour_find_kernel(AJOUR_KERNEL_gemv_f16, level);
+  }
+  auto grouped = dyn_cast<nn::DequantizeGroupedOp>(stored);
+  if (!grouped || !describeGroups(grouped, weights.transposed, weights.k, weights.n, weights))
+    return nullptr;
+  format.values = valuesOf(grouped.getBits(), isRounded, format.group < weights.k ? format.group : 0);
+  const ajour_kernel_row *kernel = ajour_find_kernel(kernelOf(format.values, isRounded), level);
+  // A matrix of one group is padded; other groups must be whole steps.
+  int64_t step = encoding::gemvStep(format.values);
+  if (format.group >= weights.k)
+    format.group = llvm::alignTo(weights.k, step);
+  if (!kernel || format.group % step != 0 || !planParameters(grouped, weights, isRounded))
+    return nullptr;
+  format.signed8 = format.values == GemvFormat::Q8 && kernel->rhs == AJOUR_I8 && !format.zeroPoints;
+  return format.signed8 && format.isUnsigned ? nullptr : kernel;
+}
+
 /// Weights that the callee dequantises from constants.
 bool DispatchLowering::planStoredWeights(GemvPlan &plan, nn::MatmulOp op, PackSpec &weights) {
   Operation *stored = op.getRhs().getDefiningOp();
   if (!stored || !Emitter::elementType(op.getLhs()).isF32() || !Emitter::elementType(op.getRhs()).isF32())
     return false;
-  for (Value operand : stored->getOperands())
-    if (!constantArgument(operand))
-      return false;
-  plan.stored = stored;
-  weights.weights = *constantArgument(stored->getOperand(0));
-  GemvFormat &format = weights.gemv;
-  if (auto cast = dyn_cast<nn::CastOp>(stored)) {
-    if (!Emitter::elementType(cast.getInput()).isF16())
-      return false;
-    format.values = GemvFormat::F16;
-    plan.product.kernel = ajour_find_kernel(AJOUR_KERNEL_gemv_f16, level);
-    return plan.product.kernel;
+  plan.lhsGroup = op.getLhsGroup();
+  plan.lhsHalfScales = op.getLhsHalfScales();
+  plan.product.kernel = planStoredForm(stored, plan.lhsGroup > 0, weights);
+  if (!plan.product.kernel)
+    return false;
+  if (plan.lhsGroup == 0) {
+    storedForms.insert(stored);
+    return true;
   }
-  auto grouped = dyn_cast<nn::DequantizeGroupedOp>(stored);
-  if (!grouped || !describeGroups(grouped, weights.transposed, weights.k, weights.n, weights))
+  // The kernel has one scale of the lhs for each group (or run of them) of the weights.
+  const int64_t shared = weights.gemv.group * std::max<int64_t>(weights.gemv.run, 1);
+  if (plan.lhsGroup < weights.k ? shared != plan.lhsGroup : shared < weights.k)
     return false;
-  bool isNarrow = grouped.getBits() <= 4, isUnsigned = nn::isUnsigned(Emitter::elementType(grouped.getInput()));
-  format.values = isNarrow ? GemvFormat::Q4 : GemvFormat::Q8;
-  plan.product.kernel = ajour_find_kernel(isNarrow ? AJOUR_KERNEL_gemv_f32_q4 : AJOUR_KERNEL_gemv_f32_q8, level);
-  // A matrix of one group is padded; other groups must be whole steps.
-  int64_t step = encoding::gemvStep(format.values);
-  if (format.group >= weights.k)
-    format.group = llvm::alignTo(weights.k, step);
-  if (!plan.product.kernel || format.group % step != 0)
-    return false;
-  format.halfScales = Emitter::elementType(grouped.getScales()).isF16();
-  // The code of a signed weight without zero points is shifted so that 0 lies in the middle.
-  format.zeroPoints = grouped.getZeroPoints() || isUnsigned;
-  if (Value zeros = grouped.getZeroPoints()) {
+  plan.lhsGroup = shared;
+  storedForms.insert(stored);
+  planStructure(plan, op, weights);
+  return true;
+}
+
+/// Scales, zero points and offsets of a weight as its kernel takes them.
+bool DispatchLowering::planParameters(nn::DequantizeGroupedOp op, PackSpec &weights, bool isRounded) {
+  GemvFormat &format = weights.gemv;
+  bool isUnsigned = nn::isUnsigned(Emitter::elementType(op.getInput()));
+  Value zeros = op.getZeroPoints();
+  if (auto codes = op.getScales().getDefiningOp<nn::DequantizeGroupedOp>()) {
+    if (!isRounded || (zeros && !op.getOffsets()) || !planCodedScales(op, weights))
+      return false;
+    format.offsets = bool(zeros);
+    format.isUnsigned = isUnsigned;
+    return true;
+  }
+  format.halfScales = Emitter::elementType(op.getScales()).isF16();
+  weights.scales = *constantArgument(op.getScales());
+  if (op.getOffsets()) {
+    if (!isRounded || !constantArgument(zeros) || Emitter::elementType(zeros) != Emitter::elementType(op.getScales()))
+      return false;
+    weights.offsets = *constantArgument(zeros);
+    format.offsets = true;
+    format.isUnsigned = isUnsigned;
+    return true;
+  }
+  if (zeros) {
     if (!isa<IntegerType>(Emitter::elementType(zeros)))
       return false;
     weights.zeroPoints = *constantArgument(zeros);
   }
-  weights.scales = *constantArgument(grouped.getScales());
-  format.signed8 = format.values == GemvFormat::Q8 && plan.product.kernel->rhs == AJOUR_I8 && !format.zeroPoints;
+  // The code of a signed weight without zero points is shifted so that 0 lies in the middle.
+  format.isUnsigned = isRounded && isUnsigned && !zeros;
+  format.zeroPoints = zeros || (isUnsigned && !isRounded);
   return true;
+}
+
+/// Scales, and offsets if there are any, that are codes with scales of longer groups.
+bool DispatchLowering::planCodedScales(nn::DequantizeGroupedOp op, PackSpec &weights) {
+  GemvFormat &format = weights.gemv;
+  auto scales = op.getScales().getDefiningOp<nn::DequantizeGroupedOp>();
+  auto offsets = op.getZeroPoints() ? op.getZeroPoints().getDefiningOp<nn::DequantizeGroupedOp>() : nn::DequantizeGroupedOp();
+  if (!weights.transposed || op.getAxis() != 1 || weights.k % format.group != 0 || (op.getZeroPoints() && !offsets))
+    return false;
+  for (nn::DequantizeGroupedOp codes : {scales, offsets}) {
+    if (!codes)
+      continue;
+    // What is below 128 is the same with and without a sign.
+    bool fits = !nn::isUnsigned(Emitter::elementType(codes.getInput())) || codes.getBits() < 8;
+    Type element = Emitter::elementType(codes.getScales());
+    if (!fits || codes.getZeroPoints() || codes.getAxis() != 1 || codes.getGroup() != scales.getGroup() ||
+        element != Emitter::elementType(scales.getScales()) || (!element.isF16() && !element.isF32()) ||
+        nn::getConstant(nn::getDims(codes.getScales())[0]) != weights.n)
+      return false;
+  }
+  format.run = scales.getGroup();
+  if (weights.k % (format.run * format.group) != 0 || nn::getConstant(nn::getDims(scales.getInput())[0]) != weights.n)
+    return false;
+  format.halfScales = Emitter::elementType(scales.getScales()).isF16();
+  weights.scaleCodes = *constantArgument(scales.getInput());
+  weights.scales = *constantArgument(scales.getScales());
+  if (offsets) {
+    weights.offsetCodes = *constantArgument(offsets.getInput());
+    weights.offsets = *constantArgument(offsets.getScales());
+  }
+  return true;
+}
+
+/// Lets the kernel of stored weights skip what is zero in C4^n, if that is expected to be faster for few rows.
+void DispatchLowering::planStructure(GemvPlan &plan, nn::MatmulOp op, PackSpec &weights) {
+  GemvFormat &format = weights.gemv;
+  std::optional<WeightUse> use = getWeightUse(op);
+  int64_t rows = known(plan.product.rows).value_or(1);
+  if (!use || format.offsets || format.run > 0 || (format.values != GemvFormat::Q8 && format.values != GemvFormat::Q4))
+    return;
+  KernelChoice choice = selectKernel(*use, std::clamp<int64_t>(rows, 1, callRows), level);
+  if (choice.family != KernelFamily::GemvC4n)
+    return;
+  const int64_t kept = 4 - use->encoding.structure.pruned.front();
+  const bool isWhole = format.group >= weights.k || (format.group % 4 == 0 && format.group / 4 * kept % encoding::gemvStep(format.values) == 0);
+  const ajour_kernel_row *compress = ajour_find_kernel(AJOUR_KERNEL_compress_c4_8bit, level);
+  if (!isWhole || kept < 1 || !compress)
+    return;
+  format.structure = GemvFormat::C4n;
+  format.kept = kept;
+  format.patterns = AJOUR_GEMV_ROWS / choice.group;
+  plan.compress = compress;
 }
 
 /// Constant weights whose zeros a kernel skips, if that is expected to be faster.
@@ -150,16 +271,25 @@ std::optional<GemvPlan> DispatchLowering::planGemv(nn::MatmulOp op) {
   weights.transposed = op.getTransposeRhs();
   // Many rows: weights are unpacked into panels once, for the dense kernel.
   std::optional<int64_t> rows = known(plan.product.rows);
-  bool hasManyRows = rows && *rows > mostStoredRows && storedForm(op.getRhs());
+  bool hasManyRows = rows && *rows > mostStoredRows && op.getLhsGroup() == 0 && storedForm(op.getRhs());
   if (!hasManyRows && planStoredWeights(plan, op, weights)) {
     plan.product.bias = op.getBias();
     plan.product.weightsPack = addPack(weights);
-  } else if (!planSparseWeights(plan, op, weights)) {
+  } else if (op.getLhsGroup() > 0 || !planSparseWeights(plan, op, weights)) {
     return std::nullopt;
   }
   plan.format = weights.gemv;
   plan.sizes = encoding::gemvSizes(plan.format, *k, *n);
+  // A product with patterns of an lhs as it is has its rows padded when they are put together, and their stride does not matter.
+  plan.copiesLhs = !plan.product.source || (!(plan.compress && plan.lhsGroup == 0) && copiedElements(plan) != *k);
   return plan;
+}
+
+/// Elements of a row that is copied.
+int64_t DispatchLowering::copiedElements(const GemvPlan &plan) {
+  if (plan.lhsGroup > 0)
+    return plan.sizes.groups * plan.format.group;
+  return plan.compress ? llvm::alignTo(plan.product.k, 64) : plan.sizes.groups * plan.sizes.groupKept;
 }
 
 //===----------------------------------------------------------------------===//
@@ -169,30 +299,75 @@ std::optional<GemvPlan> DispatchLowering::planGemv(nn::MatmulOp op) {
 /// Elements from row to row of what the patterns of a block keep, if they keep everything.
 static int64_t keptStride(const GemvFormat &format, int64_t k) { return llvm::alignTo(k, 64) * format.patterns; }
 
-/// Copies all rows into scratch, `stride` elements apart, with zeros behind each.
-void DispatchLowering::copyPadded(const GemmPlan &product, int64_t stride) {
+/// Copies all rows to `target`, `stride` elements apart, with zeros behind each.
+void DispatchLowering::copyPadded(const GemmPlan &product, int64_t stride, Type type, Value target) {
   nn::Dims dims = nn::getDims(product.lhs), rowDims(dims.begin(), dims.end() - 1);
-  Type type = lhsType(product);
   e->loop(e->i64(0), e->size(product.rows), [&](Value r) {
     Index prefix = e->delinearize(r, rowDims);
     Value to = e->mul(r, e->i64(stride));
     e->loop(e->i64(0), e->i64(product.k), [&](Value p) {
       Index index = prefix;
       index.push_back(p);
-      e->storeAt(e->element(product.lhs, index), scratch, e->add(to, p), type);
+      e->storeAt(e->element(product.lhs, index), target, e->add(to, p), type);
     });
     e->loop(e->i64(product.k), e->i64(stride),
-            [&](Value p) { e->storeAt(e->constant(type, 0), scratch, e->add(to, p), type); });
+            [&](Value p) { e->storeAt(e->constant(type, 0), target, e->add(to, p), type); });
   });
 }
 
-/// One call of the kernel: `block` points at the values.
-void DispatchLowering::callGemv(const GemvPlan &plan, Value lhs, Value lda, Value block, Value groupKept, Value acc,
-                                Value rows) {
+/// Bytes of a row of an lhs that is rounded, and the numbers of its scales and sums.
+static RoundedLhs sizesOfRounded(const GemvPlan &plan) {
+  RoundedLhs lhs;
+  lhs.stride = llvm::alignTo(plan.sizes.groups * plan.format.group, 64);
+  lhs.scaleCount = plan.sizes.groups / std::max<int64_t>(plan.format.run, 1);
+  lhs.sumCount = plan.sizes.groups;
+  return lhs;
+}
+
+/// Rounds all rows of `source` to 8 bits into `target`.
+RoundedLhs DispatchLowering::roundLhs(const GemvPlan &plan, Value source, Value sourceStride, Value target) {
+  Type i8 = IntegerType::get(context, 8), f16 = Float16Type::get(context), f32 = Float32Type::get(context);
+  RoundedLhs lhs = sizesOfRounded(plan);
+  Value rows = e->size(plan.product.rows);
+  lhs.bytes = target;
+  lhs.scales = e->pointer(lhs.bytes, e->mul(rows, e->i64(lhs.stride)), i8);
+  lhs.sums = e->pointer(lhs.scales, e->mul(rows, e->i64(lhs.scaleCount * 4)), i8);
+  // Contents of scratch stay from call to call of a run, and its first word is 0 before the first.
+  Type i64 = IntegerType::get(context, 64);
+  Value isFirst = e->compare(arith::CmpIPredicate::eq, e->loadAt(scratch, e->i64(0), i64), e->i64(0));
+  e->ifThenElse(isFirst, [&] {
+    e->storeAt(e->i64(1), scratch, e->i64(0), i64);
+    if (!plan.product.source || plan.copiesLhs)
+      copyPadded(plan.product, plan.sizes.groups * plan.format.group, f32, source);
+    e->loop(e->i64(0), rows, [&](Value row) {
+      Value bytes = e->pointer(lhs.bytes, e->mul(row, e->i64(lhs.stride)), i8);
+      Value scales = e->pointer(lhs.scales, e->mul(row, e->i64(lhs.scaleCount)), f32);
+      callKernel("ajour_quantize_groups_8bit", {e->pointer(source, e->mul(row, sourceStride), f32), bytes, scales,
+                                                e->i64(lhs.scaleCount), e->i64(plan.lhsGroup)});
+      if (plan.lhsHalfScales)
+        e->loop(e->i64(0), e->i64(lhs.scaleCount), [&](Value g) {
+          Value rounded = e->convert(e->convert(e->loadAt(scales, g, f32), f32, f16), f16, f32);
+          e->storeAt(rounded, scales, g, f32);
+        });
+      if (!plan.compress)
+        callKernel("ajour_sum_groups_8bit", {bytes, e->pointer(lhs.sums, e->mul(row, e->i64(lhs.sumCount)), f32),
+                                             e->i64(lhs.sumCount), e->i64(plan.format.group)});
+    });
+  }, [] {});
+  return lhs;
+}
+
+/// One call of the kernel: `block` points at the values; `parameters` are scales and sums of an lhs that was rounded.
+void DispatchLowering::callGemv(const GemvPlan &plan, Value lhs, Value lda, ValueRange parameters, Value block, Value groupKept,
+                                Value acc, Value rows) {
   const GemvFormat &format = plan.format;
-  SmallVector<Value> operands = {lhs, lda, block, acc, rows, e->i64(format.patterns)};
-  if (isQuantized(format)) {
-    int64_t flags = (format.halfScales ? 0 : AJOUR_GEMV_F32_SCALES) | (format.zeroPoints ? AJOUR_GEMV_ZERO_POINTS : 0);
+  SmallVector<Value> operands = {lhs, lda};
+  operands.append(parameters.begin(), parameters.end());
+  operands.append({block, acc, rows, e->i64(format.patterns)});
+  if (encoding::isQuantized(format)) {
+    int64_t flags = (format.halfScales ? 0 : AJOUR_GEMV_F32_SCALES) | (format.zeroPoints ? AJOUR_GEMV_ZERO_POINTS : 0) |
+                    (format.offsets ? AJOUR_GEMV_OFFSETS : 0) | (format.isUnsigned ? AJOUR_GEMV_UNSIGNED : 0) |
+                    format.run << AJOUR_GEMV_RUN_SHIFT;
     operands.append({e->i64(plan.sizes.groups), groupKept, e->i64(flags)});
   } else {
     operands.push_back(groupKept);
@@ -237,36 +412,41 @@ void DispatchLowering::keepColumns(const GemvPlan &plan, Value block, Value grou
 void DispatchLowering::lowerGemv(const GemvPlan &plan) {
   const GemmPlan &product = plan.product;
   const GemvFormat &format = plan.format;
-  Type i8 = IntegerType::get(context, 8), i64 = IntegerType::get(context, 64), type = lhsType(product);
+  Type i8 = IntegerType::get(context, 8), i64 = IntegerType::get(context, 64), f32 = Float32Type::get(context);
+  Type type = lhsType(product), sourceType = plan.lhsGroup > 0 ? f32 : type;
   std::optional<int64_t> rows = known(product.rows);
-  int64_t elementSize = product.kernel->lhs == AJOUR_F32 ? 4 : 1;
+  int64_t sourceBytes = nn::elementBytes(sourceType), elementBytes = nn::elementBytes(type);
   int64_t blocksPerItem = std::max<int64_t>(1, llvm::divideCeil(plan.sizes.blocks, wantedGemvItems));
   // Rows that are not stored are gathered; where the last group is not whole they are copied so that zeros follow: any
-  // number times an absent weight of 0 would do, but not a NaN.
-  int64_t stride = plan.compress ? keptStride(format, product.k) : plan.sizes.groups * plan.sizes.groupKept;
-  int64_t copyStride = plan.compress ? llvm::alignTo(product.k, 64) : stride;
-  bool copies = !product.source || (!plan.compress && stride != product.k);
-  AffineExpr copied = copies ? product.rows * (copyStride * elementSize) : getAffineConstantExpr(0, context);
-  if (plan.compress)
-    lowered.scratchBytes = copied + (*rows + 1) * stride * elementSize + AJOUR_BUFFER_SLACK;
-  else if (copies)
-    lowered.scratchBytes = copied + AJOUR_BUFFER_SLACK;
-  if (copies)
+  // number times an absent weight of 0 would do, but not a NaN. Scratch holds the copies, rows of 8 bits with their
+  // scales and sums, and what the patterns of a block keep of the rows of one call.
+  int64_t copyStride = copiedElements(plan), keptElements = plan.compress ? keptStride(format, product.k) : 0;
+  AffineExpr zero = getAffineConstantExpr(0, context), flag = getAffineConstantExpr(plan.lhsGroup > 0 ? 64 : 0, context);
+  AffineExpr copied = plan.copiesLhs ? product.rows * llvm::alignTo(copyStride * sourceBytes, 64) : zero, rounded = zero;
+  if (plan.lhsGroup > 0) {
+    RoundedLhs lhs = sizesOfRounded(plan);
+    rounded = product.rows * llvm::alignTo(lhs.stride + 4 * (lhs.scaleCount + lhs.sumCount), 64) + 64;
+  }
+  if (plan.compress || plan.copiesLhs || plan.lhsGroup > 0)
+    lowered.scratchBytes = flag + copied + rounded + (callRows + 1) * keptElements * elementBytes + AJOUR_BUFFER_SLACK;
+  if (plan.copiesLhs)
     lowered.copyKind = product.source ? "rows" : "gather";
 
+  Value copyTarget = e->pointer(scratch, e->size(flag), i8), roundTarget = e->pointer(copyTarget, e->size(copied), i8);
+  Value kept = e->pointer(roundTarget, e->size(rounded), i8);
+  Value source = copyTarget, sourceStride = e->i64(plan.copiesLhs ? copyStride : product.pixelStride);
+  if (!plan.copiesLhs)
+    source = e->pointer(e->buffer(product.source), e->i64(product.offset), sourceType);
+  RoundedLhs lhs8;
+  if (plan.lhsGroup > 0) {
+    lhs8 = roundLhs(plan, source, sourceStride, roundTarget);
+    source = lhs8.bytes;
+    sourceStride = e->i64(lhs8.stride);
+  }
+
   items(getAffineConstantExpr(llvm::divideCeil(plan.sizes.blocks, blocksPerItem), context), [&](Value item) {
-    Value source, sourceStride = e->i64(copies ? copyStride : product.pixelStride);
-    if (copies) {
-      copyPadded(product, copyStride);
-      source = scratch;
-    } else {
-      source = e->pointer(e->buffer(product.source), e->i64(product.offset), type);
-    }
-    Value lhs = source, lda = sourceStride;
-    if (plan.compress) {
-      lhs = copies ? e->pointer(scratch, e->i64(*rows * copyStride), type) : scratch;
-      lda = e->i64(stride);
-    }
+    if (plan.copiesLhs && plan.lhsGroup == 0)
+      copyPadded(product, copyStride, type, copyTarget);
     Value acc = e->frameArray(accType(product), callRows * AJOUR_GEMV_ROWS);
     Value first = e->mul(item, e->i64(blocksPerItem));
     Value last = e->min(e->i64(plan.sizes.blocks), e->add(first, e->i64(blocksPerItem)));
@@ -278,14 +458,21 @@ void DispatchLowering::lowerGemv(const GemvPlan &plan) {
         groupKept = e->loadAt(packed, e->add(e->mul(block, e->i64(2)), e->i64(1)), i64);
       }
       Value codes = e->pointer(packed, offset, i8), values = e->pointer(codes, e->i64(plan.sizes.codeBytes), i8);
-      if (plan.compress) {
-        e->loop(e->i64(0), e->i64(*rows), [&](Value row) {
-          keepColumns(plan, codes, groupKept, e->pointer(source, e->mul(row, sourceStride), type),
-                      e->pointer(lhs, e->mul(row, lda), type));
-        });
-      }
       auto call = [&](Value row, Value count) {
-        callGemv(plan, e->pointer(lhs, e->mul(row, lda), type), lda, values, groupKept, acc, count);
+        auto rowAt = [&](Value r) { return e->pointer(source, e->mul(r, sourceStride), type); };
+        Value lhs = plan.compress ? kept : rowAt(row);
+        Value lda = plan.compress ? e->i64(keptElements) : sourceStride;
+        if (plan.compress)
+          e->loop(e->i64(0), count, [&](Value r) {
+            keepColumns(plan, codes, groupKept, rowAt(e->add(row, r)), e->pointer(kept, e->mul(r, lda), type));
+          });
+        SmallVector<Value> parameters;
+        if (plan.lhsGroup > 0) {
+          parameters.push_back(e->pointer(lhs8.scales, e->mul(row, e->i64(lhs8.scaleCount)), f32));
+          parameters.push_back(plan.compress ? LLVM::ZeroOp::create(e->b, e->loc, scratch.getType()).getResult()
+                                             : e->pointer(lhs8.sums, e->mul(row, e->i64(lhs8.sumCount)), f32));
+        }
+        callGemv(plan, lhs, lda, parameters, values, groupKept, acc, count);
         emitTileEpilogue(product, {acc}, Value(), block, row, count);
       };
       int64_t whole = rows ? *rows / callRows * callRows : 0;

@@ -67,6 +67,8 @@ static bool needsStrictRounding(func::FuncOp callee) {
   bool strict = false;
   callee.walk([&](Operation *op) {
     strict |= isa<nn::QuantizeOp, nn::RequantizeOp>(op);
+    if (auto matmul = dyn_cast<nn::MatmulOp>(op))
+      strict |= matmul.getLhsGroup() > 0;
     if (auto unary = dyn_cast<nn::UnaryOp>(op))
       strict |= unary.getKind() == nn::UnaryKind::round || unary.getKind() == nn::UnaryKind::floor ||
                 unary.getKind() == nn::UnaryKind::ceil || unary.getKind() == nn::UnaryKind::trunc;
@@ -74,6 +76,12 @@ static bool needsStrictRounding(func::FuncOp callee) {
       strict |= isa<IntegerType>(cast.getType().getElementType());
   });
   return strict;
+}
+
+/// Whether an operation makes a packed weight, or only scales or offsets of one.
+bool DispatchLowering::isStoredForm(Operation *op) {
+  return storedForms.contains(op) ||
+         (isa<nn::DequantizeGroupedOp>(op) && op->hasOneUse() && storedForms.contains(*op->user_begin()));
 }
 
 FailureOr<LoweredDispatch> DispatchLowering::run() {
@@ -101,6 +109,8 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
     if (!gemv)
       gemm = planMatmul(matmul);
   }
+  if (!root)
+    planGathers();
   RecurrentPlan recurrent{};
   if (isa_and_nonnull<nn::RnnOp, nn::GruOp, nn::LstmOp>(root))
     recurrent = planRecurrent(root);
@@ -117,7 +127,7 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
   llvm::SmallDenseSet<unsigned> packedArguments;
   for (const PackSpec &pack : lowered.packs) {
     packedArguments.insert(pack.weights);
-    for (int argument : {pack.bias, pack.scales, pack.zeroPoints, pack.stored.scales, pack.stored.zeroPoints, pack.stored.codebook})
+    for (int argument : {pack.bias, pack.scales, pack.zeroPoints, pack.offsets, pack.scaleCodes, pack.offsetCodes, pack.stored.scales, pack.stored.zeroPoints, pack.stored.codebook})
       if (argument >= 0)
         packedArguments.insert(argument);
   }
@@ -125,7 +135,7 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
     // An argument that only went into a pack is not an operand.
     bool onlyPacked = packedArguments.contains(argument.getArgNumber()) &&
                       llvm::all_of(argument.getUsers(), [&](Operation *user) {
-                        return user == root || (gemv && user == gemv->stored) ||
+                        return user == root || isStoredForm(user) ||
                                (gemm && gemm->unpack && user == gemm->unpack->form);
                       }) &&
                       !(gemv && (gemv->product.bias == argument || gemv->product.source == argument)) &&
@@ -166,6 +176,7 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
     if (spec.kind == OperandSpec::Argument)
       e->bindBuffer(callee.getArgument(spec.index), pointers[i]);
 
+  bindPackedTables();
   if (gemv)
     lowerGemv(*gemv);
   else if (gemm)

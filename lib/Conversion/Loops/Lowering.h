@@ -8,6 +8,7 @@
 #include "ajour/Kernels/Kernels.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 namespace ajour::loops {
 
@@ -93,7 +94,15 @@ struct GemvPlan {
   encoding::GemvFormat format;
   encoding::GemvSizes sizes;
   const ajour_kernel_row *compress = nullptr; ///< what puts the kept inputs together; null: dense
-  mlir::Operation *stored = nullptr;          ///< what dequantises the weights in the callee
+  int64_t lhsGroup = 0;      ///< elements of a row that are rounded to 8 bits together; 0: the lhs is as it is
+  bool lhsHalfScales = false;
+  bool copiesLhs = false;    ///< rows are copied into scratch first
+};
+
+/// An lhs of 8 bits in scratch: rows of bytes, and scales and sums of each row's groups.
+struct RoundedLhs {
+  mlir::Value bytes, scales, sums;
+  int64_t stride = 0, scaleCount = 0, sumCount = 0; ///< of a row
 };
 
 struct DepthwisePlan {
@@ -160,6 +169,12 @@ private:
   void planWindows(SparseConvPlan &plan);
   std::optional<GemvPlan> planGemv(nn::MatmulOp op);
   bool planStoredWeights(GemvPlan &plan, nn::MatmulOp op, PackSpec &weights);
+  bool isStoredForm(mlir::Operation *op);
+  void planGathers();
+  void bindPackedTables();
+  mlir::Value packedElement(mlir::Value table, unsigned pack, mlir::Value row, mlir::Value column);
+  mlir::Value packedBits(mlir::Value base, mlir::Value offset, int64_t width, mlir::Value i, mlir::Value lane);
+  const ajour_kernel_row *planStoredForm(mlir::Operation *stored, bool isRounded, PackSpec &weights);
   bool planSparseWeights(GemvPlan &plan, nn::MatmulOp op, PackSpec &weights);
   bool planZeroPoints(GemmPlan &plan, mlir::Value lhs, mlir::Value rhs, mlir::Value bias, int32_t lhsZeroPoint,
                       llvm::ArrayRef<int32_t> rhsZeroPoints, PackSpec weights);
@@ -189,10 +204,15 @@ private:
   class RecurrentCell;
   void lowerSparseConv(const SparseConvPlan &plan);
   void lowerGemv(const GemvPlan &plan);
-  void copyPadded(const GemmPlan &product, int64_t stride);
+  void copyPadded(const GemmPlan &product, int64_t stride, mlir::Type type, mlir::Value target);
+  bool planCodedScales(nn::DequantizeGroupedOp op, PackSpec &weights);
+  bool planParameters(nn::DequantizeGroupedOp op, PackSpec &weights, bool isRounded);
+  static int64_t copiedElements(const GemvPlan &plan);
+  void planStructure(GemvPlan &plan, nn::MatmulOp op, PackSpec &weights);
+  RoundedLhs roundLhs(const GemvPlan &plan, mlir::Value source, mlir::Value sourceStride, mlir::Value target);
   void keepColumns(const GemvPlan &plan, mlir::Value block, mlir::Value groupKept, mlir::Value row, mlir::Value target);
-  void callGemv(const GemvPlan &plan, mlir::Value lhs, mlir::Value lda, mlir::Value block, mlir::Value groupKept,
-                mlir::Value acc, mlir::Value rows);
+  void callGemv(const GemvPlan &plan, mlir::Value lhs, mlir::Value lda, mlir::ValueRange parameters, mlir::Value block,
+                mlir::Value groupKept, mlir::Value acc, mlir::Value rows);
 
   // Roots as the element of a value, with the reduction inside (the general form).
   void bindContraction(mlir::Operation *root);
@@ -204,6 +224,8 @@ private:
   mlir::Value matmulElement(nn::MatmulOp op, llvm::ArrayRef<mlir::Value> index);
   std::optional<mlir::Value> groupedExpertSum(nn::ExpertMatmulOp op, llvm::ArrayRef<mlir::Value> row, llvm::ArrayRef<mlir::Value> column);
   mlir::Value expertElement(nn::ExpertMatmulOp op, llvm::ArrayRef<mlir::Value> index);
+  std::pair<mlir::Value, mlir::Value> roundingOf(nn::MatmulOp op, mlir::Value first, mlir::Value last,
+                                                 llvm::function_ref<mlir::Value(mlir::Value)> lhsAt);
   mlir::Value product(mlir::Value acc, mlir::Value lhs, mlir::Value rhs, mlir::Type lhsType, mlir::Type rhsType,
                       int32_t lhsZeroPoint, mlir::Value rhsZeroPoint, mlir::Type accType);
   mlir::Value addBias(mlir::Value acc, mlir::Value bias, mlir::Value channel, mlir::Type accType, mlir::Type result);
@@ -280,6 +302,8 @@ private:
   mlir::MLIRContext *context;
 
   LoweredDispatch lowered;
+  llvm::SmallPtrSet<mlir::Operation *, 4> storedForms; ///< operations whose constants are packed
+  llvm::SmallVector<std::pair<mlir::Value, unsigned>> packedTables; ///< and their packs
   Emitter *e = nullptr;
   mlir::Value scratch, begin, end;
   bool canFinishRuns = false; ///< the lowering calls finishRun for all results that it stores

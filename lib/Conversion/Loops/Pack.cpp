@@ -75,12 +75,30 @@ static std::vector<char> packGemv(const PackSpec &spec, ArrayRef<ElementsAttr> c
   if (format.values == encoding::GemvFormat::I8) {
     std::vector<int8_t> weights = signedWeights(attr);
     packed = encoding::packGemv(format, matrix(spec, weights));
-  } else if (format.values == encoding::GemvFormat::Q8 || format.values == encoding::GemvFormat::Q4) {
+  } else if (encoding::isQuantized(format)) {
     int64_t bits = encoding::gemvBits(format.values), groups = llvm::divideCeil(spec.k, format.group);
     std::vector<uint8_t> codes = unsignedCodes(attr, bits), zeros;
-    std::vector<float> scales = floatWeights(constants[spec.scales]);
+    std::vector<float> scales = floatWeights(constants[spec.scales]), offsets;
+    std::vector<int8_t> scaleCodes, offsetCodes;
     encoding::QuantizedView view{
         matrix(spec, codes), {scales.data(), groups, spec.n, spec.scaleStrideK, spec.scaleStrideN}, {}};
+    if (spec.offsets >= 0) {
+      offsets = floatWeights(constants[spec.offsets]);
+      view.offsets = {offsets.data(), groups, spec.n, spec.scaleStrideK, spec.scaleStrideN};
+    }
+    if (format.run > 0) {
+      // Parameters of runs and of groups, [n][runs] and [n][groups].
+      view.scales.strideN = view.offsets.strideN = groups / format.run;
+      auto read = [&](int argument, std::vector<int8_t> &to) {
+        std::vector<char> storage;
+        ArrayRef<char> bytes = nn::constantBytes(constants[argument], storage);
+        to.assign(bytes.begin(), bytes.end());
+        return encoding::WeightView<int8_t>{to.data(), groups, spec.n, 1, groups};
+      };
+      view.scaleCodes = read(spec.scaleCodes, scaleCodes);
+      if (spec.offsetCodes >= 0)
+        view.offsetCodes = read(spec.offsetCodes, offsetCodes);
+    }
     if (spec.zeroPoints >= 0) {
       zeros = unsignedCodes(constants[spec.zeroPoints], bits);
       view.zeroPoints = {zeros.data(), groups, spec.n, spec.scaleStrideK, spec.scaleStrideN};

@@ -31,6 +31,8 @@ Operation *DispatchLowering::storedForm(Value value) {
     return nullptr;
   if (auto cast = dyn_cast<nn::CastOp>(op); cast && !Emitter::elementType(cast.getInput()).isF16())
     return nullptr;
+  if (auto grouped = dyn_cast<nn::DequantizeGroupedOp>(op); grouped && grouped.getOffsets())
+    return nullptr;
   return op;
 }
 

@@ -28,9 +28,11 @@ Value Emitter::computeGrouped(nn::DequantizeGroupedOp op, ArrayRef<Value> index)
   if (zero && !isa<FloatType>(zero.getType()))
     x = sub(x, zero);
   Value real = arith::SIToFPOp::create(b, loc, f32, x);
-  if (zero && isa<FloatType>(zero.getType()))
+  if (zero && isa<FloatType>(zero.getType()) && !op.getOffsets())
     real = arith::SubFOp::create(b, loc, real, zero);
   real = arith::MulFOp::create(b, loc, real, scale);
+  if (op.getOffsets())
+    real = arith::AddFOp::create(b, loc, real, zero);
   return convert(real, f32, elementType(op.getResult()));
 }
 

@@ -72,7 +72,7 @@ static bool readsStoredWeights(OpOperand &use) {
     return use.getOperandNumber() == 0;
   if (isa<ExpertMatmulOp>(op))
     return use.getOperandNumber() == 1;
-  if (isa<TransposeOp, ReshapeOp>(op))
+  if (isa<TransposeOp, ReshapeOp>(op) || isCodedParameter(op, use.get()))
     return isStoredWeight(op->getResult(0));
   return false;
 }
@@ -106,7 +106,7 @@ struct GroupedWeight : OpRewritePattern<DequantizeOp> {
       operands[2] = ConstantOp::create(rewriter, loc, zeroType, makeConstant(zeroType, zeros));
     }
     rewriter.replaceOpWithNewOp<DequantizeGroupedOp>(op, op.getType(), operands[0], operands[1], operands[2], axis,
-                                                     count == 1 ? type.getDimSize(0) : 1, bitsOf(attr, op.getZeroPoints()));
+                                                     count == 1 ? type.getDimSize(0) : 1, bitsOf(attr, op.getZeroPoints()), /*offsets=*/false);
     return success();
   }
 
@@ -155,7 +155,7 @@ struct MoveStored : RewritePattern {
 
   static LogicalResult moveGrouped(Operation *op, DequantizeGroupedOp grouped, PatternRewriter &rewriter) {
     auto plan = planGroups(op, grouped);
-    if (!plan)
+    if (!plan || isCodedParameter(grouped, grouped.getScales()))
       return failure();
     MLIRContext *context = op->getContext();
     Dims parameterDims;
@@ -166,7 +166,7 @@ struct MoveStored : RewritePattern {
     if (zeros)
       zeros = move(rewriter, op, zeros, parameterDims);
     replaceFused<DequantizeGroupedOp>(rewriter, op, grouped.getLoc(), op->getResult(0).getType(), moved, scales, zeros,
-                                      plan->axis, plan->group, grouped.getBits());
+                                      plan->axis, plan->group, grouped.getBits(), grouped.getOffsets());
     return success();
   }
 

@@ -57,6 +57,9 @@ LogicalResult MatmulOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
   size_t zeroPoints = adaptor.getRhsZeroPoints().size();
   if (zeroPoints > 1 && getConstant(n) != int64_t(zeroPoints))
     return emitOptionalError(loc, "nn.matmul: C4: ", zeroPoints, " zero points for N = ", toString({n}));
+  if (int64_t group = adaptor.getLhsGroup(); group || adaptor.getLhsHalfScales())
+    if (group < 1 || !lhs.getElementType().isF32() || adaptor.getTransposeLhs())
+      return emitOptionalError(loc, "nn.matmul: C5: groups of ", group, " of ", adaptor.getTransposeLhs() ? "a transposed " : "", toString(lhs));
   FailureOr<Type> acc =
       inferAccumulator(loc, "nn.matmul", lhs.getElementType(), rhs.getElementType(), biasElement);
   if (failed(acc))

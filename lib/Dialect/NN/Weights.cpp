@@ -11,11 +11,20 @@ static RankedTensorType tensor(Value value) { return cast<RankedTensorType>(valu
 /// Widened constants of fewer elements are not worth keeping.
 static constexpr int64_t smallConstant = 1024;
 
+bool ajour::nn::isCodedParameter(Operation *op, Value operand, function_ref<bool(Value)> isConstant) {
+  auto codes = operand.getDefiningOp<DequantizeGroupedOp>();
+  return codes && isa<DequantizeGroupedOp>(op) && operand != op->getOperand(0) && llvm::all_of(codes->getOperands(), isConstant);
+}
+
+bool ajour::nn::isCodedParameter(Operation *op, Value operand) {
+  return isCodedParameter(op, operand, [](Value part) { return bool(getConstantValue(part)); });
+}
+
 bool ajour::nn::isStoredForm(Operation *op) {
   if (!isa<DequantizeOp, DequantizeGroupedOp, DequantizeCodebookOp, CastOp>(op))
     return false;
   for (Value operand : op->getOperands())
-    if (!getConstantValue(operand))
+    if (!getConstantValue(operand) && !isCodedParameter(op, operand))
       return false;
   auto cast = dyn_cast<CastOp>(op);
   if (!cast)
@@ -62,6 +71,9 @@ LogicalResult DequantizeGroupedOp::verify() {
   }
   if (bits < 1 || bits > 8)
     return emitOpError() << "C5: elements of " << bits << " bits";
+  if (getOffsets() && (!getZeroPoints() || !isa<FloatType>(tensor(getZeroPoints()).getElementType())))
+    return emitOpError() << "C6: offsets are floating point numbers, found "
+                         << (getZeroPoints() ? toString(tensor(getZeroPoints())) : "none");
   return success();
 }
 

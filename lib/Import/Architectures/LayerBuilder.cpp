@@ -68,12 +68,33 @@ const Weight *LayerBuilder::require(const std::string &name, ArrayRef<int64_t> s
 Value LayerBuilder::loadGrouped(const std::vector<int64_t> &shape, const gguf::Grouped &grouped) {
   Type element = grouped.isUnsigned ? IntegerType::get(context, 8, IntegerType::Unsigned) : IntegerType::get(context, 8);
   Value values = constant(nn::makeTensor(shape, element), ArrayRef(reinterpret_cast<const char *>(grouped.values.data()), grouped.values.size()));
+  if (!grouped.halfScales.empty()) {
+    Value scales = parameters(shape, grouped, grouped.halfScales, grouped.scaleCodes);
+    Value offsets = grouped.offsets.empty() ? Value() : parameters(shape, grouped, grouped.offsets, grouped.offsetCodes);
+    return nn::DequantizeGroupedOp::create(b, location, nn::makeTensor(shape, f32), values, scales, offsets,
+                                           int64_t(shape.size()) - 1, grouped.group, int64_t(grouped.bits), bool(offsets));
+  }
   std::vector<int64_t> groups = shape;
   groups.back() /= grouped.group;
   Value scales = constant(groups, grouped.scales);
   Value zeroPoints = grouped.zeroPoints.empty() ? Value() : constant(groups, grouped.zeroPoints);
   return nn::DequantizeGroupedOp::create(b, location, nn::makeTensor(shape, f32), values, scales, zeroPoints,
                                          int64_t(shape.size()) - 1, grouped.group, int64_t(grouped.bits));
+}
+
+/// Scales or offsets of groups; in super-blocks their codes, dequantised.
+Value LayerBuilder::parameters(const std::vector<int64_t> &shape, const gguf::Grouped &grouped, ArrayRef<uint16_t> halves, ArrayRef<int8_t> codes) {
+  std::vector<int64_t> groups = shape;
+  groups.back() /= grouped.group;
+  RankedTensorType ofGroups = nn::makeTensor(groups, f32), ofCodes = nn::makeTensor(groups, IntegerType::get(context, 8));
+  if (grouped.run > 0)
+    groups.back() /= grouped.run;
+  Value numbers = constant(nn::makeTensor(groups, Float16Type::get(context)),
+                           ArrayRef(reinterpret_cast<const char *>(halves.data()), halves.size() * sizeof(uint16_t)));
+  if (grouped.run == 0)
+    return numbers;
+  Value values = constant(ofCodes, ArrayRef(reinterpret_cast<const char *>(codes.data()), codes.size()));
+  return nn::DequantizeGroupedOp::create(b, location, ofGroups, values, numbers, Value(), int64_t(groups.size()) - 1, grouped.run, 8, false);
 }
 
 Value LayerBuilder::load(const Weight &weight) { return loadStack(&weight); }
@@ -96,13 +117,19 @@ Value LayerBuilder::loadGroupedStack(ArrayRef<const Weight *> stack, const std::
   gguf::Grouped all = stack[0]->unpack();
   for (const Weight *weight : stack.drop_front()) {
     gguf::Grouped next = weight->unpack();
-    if (next.group != all.group || next.isUnsigned != all.isUnsigned || next.zeroPoints.empty() != all.zeroPoints.empty()) {
+    if (next.group != all.group || next.isUnsigned != all.isUnsigned || next.zeroPoints.empty() != all.zeroPoints.empty() ||
+        next.run != all.run || next.halfScales.empty() != all.halfScales.empty() || next.offsets.empty() != all.offsets.empty()) {
       fail("weights of the layer's experts are quantised in different ways");
       return nullptr;
     }
-    all.values.insert(all.values.end(), next.values.begin(), next.values.end());
-    all.scales.insert(all.scales.end(), next.scales.begin(), next.scales.end());
-    all.zeroPoints.insert(all.zeroPoints.end(), next.zeroPoints.begin(), next.zeroPoints.end());
+    auto append = [](auto &to, const auto &from) { to.insert(to.end(), from.begin(), from.end()); };
+    append(all.values, next.values);
+    append(all.scales, next.scales);
+    append(all.zeroPoints, next.zeroPoints);
+    append(all.halfScales, next.halfScales);
+    append(all.offsets, next.offsets);
+    append(all.scaleCodes, next.scaleCodes);
+    append(all.offsetCodes, next.offsetCodes);
   }
   return loadGrouped(shape, all);
 }
@@ -131,8 +158,8 @@ Value LayerBuilder::loadPlainStack(ArrayRef<const Weight *> stack, const std::ve
 // Operations
 //===----------------------------------------------------------------------===//
 
-Value LayerBuilder::matmul(Value lhs, Value rhs, Value bias, bool transposed) {
-  return nn::MatmulOp::create(b, location, lhs, rhs, bias, false, transposed, 0, ArrayRef<int32_t>());
+Value LayerBuilder::matmul(Value lhs, Value rhs, Value bias, bool transposed, int64_t lhsGroup) {
+  return nn::MatmulOp::create(b, location, lhs, rhs, bias, false, transposed, 0, ArrayRef<int32_t>(), lhsGroup, lhsGroup == 32);
 }
 Value LayerBuilder::binary(nn::BinaryKind kind, Value lhs, Value rhs) { return nn::BinaryOp::create(b, location, kind, lhs, rhs); }
 Value LayerBuilder::unary(nn::UnaryKind kind, Value x) { return nn::UnaryOp::create(b, location, kind, x); }
@@ -181,7 +208,10 @@ Value LayerBuilder::linear(Value x, const std::string &pattern, int64_t layer, i
     RankedTensorType type = nn::makeTensor({int64_t(order.size())}, i64);
     x = nn::GatherOp::create(b, location, x, constant(type, ArrayRef(reinterpret_cast<const char *>(order.data()), order.size() * 8)), 1);
   }
-  return rhs && bias ? matmul(x, rhs, *bias, !turned) : Value();
+  // Products with quantised blocks round their lhs to 8 bits, as the format's reference implementation does: with blocks of 32 in groups of 32
+  // with scales of f16, with super-blocks of 256 in groups of 256.
+  int64_t lhsGroup = weight->blocks && gguf::isQuantized(weight->blocks->type) ? weight->blocks->blockElements : 0;
+  return rhs && bias ? matmul(x, rhs, *bias, !turned, lhsGroup) : Value();
 }
 
 Value LayerBuilder::norm(Value x, const std::string &pattern, int64_t layer, const NormConfig &config) {

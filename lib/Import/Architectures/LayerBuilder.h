@@ -50,7 +50,8 @@ public:
   /// Weights of one shape and form as one value [count, ...].
   mlir::Value loadStack(llvm::ArrayRef<const Weight *> weights);
 
-  mlir::Value matmul(mlir::Value lhs, mlir::Value rhs, mlir::Value bias, bool transposed);
+  /// `lhsGroup`: elements of lhs that are rounded to 8 bits together; 0: none.
+  mlir::Value matmul(mlir::Value lhs, mlir::Value rhs, mlir::Value bias, bool transposed, int64_t lhsGroup = 0);
   mlir::Value binary(nn::BinaryKind kind, mlir::Value lhs, mlir::Value rhs);
   mlir::Value unary(nn::UnaryKind kind, mlir::Value x);
   /// x times a number; x itself for 1.
@@ -80,6 +81,8 @@ private:
   mlir::Value loadGroupedStack(llvm::ArrayRef<const Weight *> stack, const std::vector<int64_t> &shape);
   mlir::Value loadPlainStack(llvm::ArrayRef<const Weight *> stack, const std::vector<int64_t> &shape);
   mlir::Value loadGrouped(const std::vector<int64_t> &shape, const gguf::Grouped &grouped);
+  mlir::Value parameters(const std::vector<int64_t> &shape, const gguf::Grouped &grouped, llvm::ArrayRef<uint16_t> halves,
+                         llvm::ArrayRef<int8_t> codes);
   std::optional<mlir::Value> loadBias(const std::string &weight, int64_t size);
   int64_t nodes = 0;
 };

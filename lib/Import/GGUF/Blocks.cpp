@@ -11,10 +11,10 @@ namespace ajour::gguf {
 
 namespace {
 
-float halfAt(const uint8_t *at) {
+uint16_t halfAt(const uint8_t *at) {
   uint16_t bits;
   std::memcpy(&bits, at, sizeof(bits));
-  return encoding::halfToFloat(bits);
+  return bits;
 }
 
 /// Collects one tensor's groups, block by block.
@@ -23,24 +23,25 @@ public:
   explicit Writer(Grouped &result, size_t elements) : r(result) { r.values.reserve(elements); }
 
   void value(int q) { r.values.push_back(int8_t(q)); }
-  void scale(float scale) { r.scales.push_back(scale); }
-  /// element = q * scale + offset. A scale of 0 makes the group constant: `pending` then says that its values are all 1.
-  void affine(float scale, float offset) {
-    bool constant = scale == 0.0f;
-    constants.push_back(constant);
-    r.scales.push_back(constant ? offset : scale);
-    r.zeroPoints.push_back(constant ? 0.0f : -offset / scale);
+  /// Of a group or of a super-block.
+  void scale(uint16_t scale) { r.halfScales.push_back(scale); }
+  void affine(uint16_t scale, uint16_t offset) {
+    r.halfScales.push_back(scale);
+    r.offsets.push_back(offset);
   }
-  void finish() {
-    for (size_t g = 0; g < constants.size(); ++g)
-      if (constants[g])
-        std::fill_n(r.values.begin() + ptrdiff_t(g) * r.group, r.group, int8_t(1));
+  /// Of a group in a super-block.
+  void codes(int scale) { r.scaleCodes.push_back(int8_t(scale)); }
+  void codes(int scale, int offset) {
+    codes(scale);
+    r.offsetCodes.push_back(int8_t(offset));
   }
 
 private:
   Grouped &r;
-  std::vector<bool> constants;
 };
+
+/// The f16 of the opposite sign.
+uint16_t negated(uint16_t half) { return half ^ 0x8000; }
 
 // One function for each type: a block to values and parameters.
 
@@ -93,12 +94,12 @@ void iq4_nl(const uint8_t *b, Writer &w) {
 
 void q2_k(const uint8_t *b, Writer &w) {
   const uint8_t *scales = b, *q = b + 16;
-  float d = halfAt(b + 80), dmin = halfAt(b + 82);
+  w.affine(halfAt(b + 80), negated(halfAt(b + 82)));
   for (int part = 0; part < 2; ++part, q += 32)
     for (int shift = 0; shift < 8; shift += 2)
       for (int half = 0; half < 2; ++half) {
         uint8_t s = *scales++;
-        w.affine(d * float(s & 15), -dmin * float(s >> 4));
+        w.codes(s & 15, s >> 4);
         for (int l = 0; l < 16; ++l)
           w.value(q[16 * half + l] >> shift & 3);
       }
@@ -106,14 +107,14 @@ void q2_k(const uint8_t *b, Writer &w) {
 
 void q3_k(const uint8_t *b, Writer &w) {
   const uint8_t *high = b, *q = b + 32, *packed = b + 96;
-  float d = halfAt(b + 108);
+  w.scale(halfAt(b + 108));
   int group = 0;
   for (int part = 0; part < 2; ++part, q += 32)
     for (int shift = 0; shift < 8; shift += 2)
       for (int half = 0; half < 2; ++half, ++group) {
         int low = group < 8 ? packed[group] & 15 : packed[group - 8] >> 4;
         int top = packed[8 + group % 4] >> (2 * (group / 4)) & 3;
-        w.scale(d * float((low | top << 4) - 32));
+        w.codes((low | top << 4) - 32);
         int bit = part * 4 + shift / 2;
         for (int l = 16 * half; l < 16 * half + 16; ++l)
           w.value((q[l] >> shift & 3) - (high[l] >> bit & 1 ? 0 : 4));
@@ -128,10 +129,10 @@ std::pair<int, int> scaleAndMin(const uint8_t *q, int j) {
 }
 
 void q4_k(const uint8_t *b, Writer &w) {
-  float d = halfAt(b), dmin = halfAt(b + 2);
+  w.affine(halfAt(b), negated(halfAt(b + 2)));
   for (int j = 0; j < 8; ++j) {
     auto [scale, min] = scaleAndMin(b + 4, j);
-    w.affine(d * float(scale), -dmin * float(min));
+    w.codes(scale, min);
     const uint8_t *q = b + 16 + 32 * (j / 2);
     for (int l = 0; l < 32; ++l)
       w.value(q[l] >> (4 * (j % 2)) & 15);
@@ -139,11 +140,11 @@ void q4_k(const uint8_t *b, Writer &w) {
 }
 
 void q5_k(const uint8_t *b, Writer &w) {
-  float d = halfAt(b), dmin = halfAt(b + 2);
+  w.affine(halfAt(b), negated(halfAt(b + 2)));
   const uint8_t *high = b + 16;
   for (int j = 0; j < 8; ++j) {
     auto [scale, min] = scaleAndMin(b + 4, j);
-    w.affine(d * float(scale), -dmin * float(min));
+    w.codes(scale, min);
     const uint8_t *q = b + 48 + 32 * (j / 2);
     for (int l = 0; l < 32; ++l)
       w.value((q[l] >> (4 * (j % 2)) & 15) | (high[l] >> j & 1) << 4);
@@ -151,13 +152,13 @@ void q5_k(const uint8_t *b, Writer &w) {
 }
 
 void q6_k(const uint8_t *b, Writer &w) {
-  float d = halfAt(b + 208);
+  w.scale(halfAt(b + 208));
   for (int part = 0; part < 2; ++part) {
     const uint8_t *low = b + 64 * part, *high = b + 128 + 32 * part;
     const int8_t *scales = reinterpret_cast<const int8_t *>(b + 192 + 8 * part);
     for (int quarter = 0; quarter < 4; ++quarter)
       for (int half = 0; half < 2; ++half) {
-        w.scale(d * float(scales[2 * quarter + half]));
+        w.codes(scales[2 * quarter + half]);
         for (int l = 16 * half; l < 16 * half + 16; ++l) {
           int nibble = low[l + 32 * (quarter % 2)] >> (4 * (quarter / 2)) & 15;
           w.value((nibble | (high[l] >> (2 * quarter) & 3) << 4) - 32);
@@ -191,17 +192,17 @@ void tq2_0(const uint8_t *b, Writer &w) {
 struct BlockRow {
   TensorType type;
   void (*unpack)(const uint8_t *, Writer &);
-  int64_t group;
+  int64_t group, run;
   unsigned bits;
   bool isUnsigned;
 };
 
 const BlockRow rows[] = {
-    {TensorType::Q4_0, q4_0, 32, 4, false}, {TensorType::Q4_1, q4_1, 32, 4, true},  {TensorType::Q5_0, q5_0, 32, 5, false},
-    {TensorType::Q5_1, q5_1, 32, 5, true},  {TensorType::Q8_0, q8_0, 32, 8, false}, {TensorType::Q2_K, q2_k, 16, 2, true},
-    {TensorType::Q3_K, q3_k, 16, 3, false}, {TensorType::Q4_K, q4_k, 32, 4, true},  {TensorType::Q5_K, q5_k, 32, 5, true},
-    {TensorType::Q6_K, q6_k, 16, 6, false}, {TensorType::IQ4_NL, iq4_nl, 32, 8, false},
-    {TensorType::TQ1_0, tq1_0, 256, 2, false}, {TensorType::TQ2_0, tq2_0, 256, 2, false},
+    {TensorType::Q4_0, q4_0, 32, 0, 4, false}, {TensorType::Q4_1, q4_1, 32, 0, 4, true},  {TensorType::Q5_0, q5_0, 32, 0, 5, false},
+    {TensorType::Q5_1, q5_1, 32, 0, 5, true},  {TensorType::Q8_0, q8_0, 32, 0, 8, false}, {TensorType::Q2_K, q2_k, 16, 16, 2, true},
+    {TensorType::Q3_K, q3_k, 16, 16, 3, false}, {TensorType::Q4_K, q4_k, 32, 8, 4, true},  {TensorType::Q5_K, q5_k, 32, 8, 5, true},
+    {TensorType::Q6_K, q6_k, 16, 16, 6, false}, {TensorType::IQ4_NL, iq4_nl, 32, 0, 8, false},
+    {TensorType::TQ1_0, tq1_0, 256, 0, 2, false}, {TensorType::TQ2_0, tq2_0, 256, 0, 2, false},
 };
 
 const BlockRow *findRow(TensorType type) {
@@ -219,13 +220,13 @@ Grouped unpackBlocks(const TypeInfo &type, ArrayRef<char> bytes) {
   const BlockRow &row = *findRow(type.type);
   Grouped result;
   result.group = row.group;
+  result.run = row.run;
   result.bits = row.bits;
   result.isUnsigned = row.isUnsigned;
   size_t blocks = bytes.size() / size_t(type.blockBytes);
   Writer writer(result, blocks * size_t(type.blockElements));
   for (size_t i = 0; i < blocks; ++i)
     row.unpack(reinterpret_cast<const uint8_t *>(bytes.data()) + i * size_t(type.blockBytes), writer);
-  writer.finish();
   return result;
 }
 

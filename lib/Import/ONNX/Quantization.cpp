@@ -476,7 +476,12 @@ void matMulNBits(Node &n) {
     operands.push_back(zeros);
   Value b = n.make1<nn::DequantizeGroupedOp>(operands, p,
                                              nn::withElementType(Node::typeOf(weight), Node::elementOf(a)));
-  n.set(0, n.matmul(a, b, n.inOrNull(5), false, /*transposeRhs=*/true));
+  Value product = n.matmul(a, b, n.inOrNull(5), false, /*transposeRhs=*/true);
+  // Level 4 lets A be rounded to 8 bits in the same blocks.
+  if (auto matmul = product.getDefiningOp<nn::MatmulOp>();
+      matmul && n.attrInt("accuracy_level", 0) == 4 && block > 1 && Node::elementOf(a).isF32())
+    matmul.setLhsGroup(block);
+  n.set(0, product);
 }
 
 /// Gather of slices from a tensor quantised in blocks. Bytes hold values of `bits`, packed along the last axis, with

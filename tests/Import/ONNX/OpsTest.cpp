@@ -347,6 +347,19 @@ TEST(MatMulNBits, ShortLastBlockAndAbsentZeroPoint) {
   expectFloats(run(m, {ramp({1, 24}, 1, 0)}), {1, 1}, {16 + 80});
 }
 
+TEST(MatMulNBits, AccuracyLevel4RoundsToEightBits) {
+  // In blocks of 16: 127 and 0.4 are rounded to 127 and 0, and -254 and 1.5 (of a factor 0.5) to -254 and 2.
+  ModelBuilder m(17);
+  std::vector<float> a(32);
+  a[0] = 127, a[1] = 0.4f, a[16] = -254, a[17] = 1.5f;
+  m.input("a", {1, 32}).initializer("b", bytes({1, 2, 8}, std::vector<int>(16, 0x99))).initializer("s", floats({2}, {1, 10}));
+  m.node("MatMulNBits", {"a", "b", "s"}, {"y"},
+         {{"K", int64_t(32)}, {"N", int64_t(1)}, {"bits", int64_t(4)}, {"block_size", int64_t(16)}, {"accuracy_level", int64_t(4)}},
+         "com.microsoft");
+  m.output("y");
+  expectFloats(run(m, {floats({1, 32}, a)}), {1, 1}, {127 + 10 * (-254 + 2)});
+}
+
 //===----------------------------------------------------------------------===//
 // Symbolic dimensions, bindings, subgraphs, functions
 //===----------------------------------------------------------------------===//

@@ -13,14 +13,16 @@ def NN_DequantizeGroupedOp : NN_Op<"dequantize_grouped"> {
     The parameters of the element at index i stand at index j with j[axis] = i[axis] / group; in every other
     dimension j[d] = i[d], or 0 where the parameters have size 1. A group at least as long as its dimension
     gives parameters per channel or per tensor. Without zero points they are 0. The difference and the product are each
-    rounded to f32, the product then to the result's type. Each element, and each integer zero point, fits `bits`: it lies in [0, 2^bits) for
+    rounded to f32, the product then to the result's type. With `offsets` the zero points are numbers that are added instead: x * scale + offset, the product
+    and the sum each rounded to f32. Scales and such offsets may themselves come from an nn.dequantize_grouped (codes of few bits with scales of longer groups:
+    K-quants). Each element, and each integer zero point, fits `bits`: it lies in [0, 2^bits) for
     ui8 and in [-2^(bits-1), 2^(bits-1)) for i8; which value another element has is unspecified.
     C1: static and equal shapes. C2: axis in [0, rank), group >= 1. C3: scales have the operand's rank, the size
     ceil(dim(axis) / group) along the axis, elsewhere 1 or the operand's size. C4: zero points have the scales' shape, and
-    the element type of the operand or of the scales. C5: 1 <= bits <= 8.
+    the element type of the operand or of the scales. C5: 1 <= bits <= 8. C6: `offsets` needs zero points of a floating point type.
   }];
   let arguments = (ins NN_ByteTensor:$input, NN_NarrowFloatTensor:$scales, Optional<NN_Tensor>:$zero_points,
-                       I64Attr:$axis, I64Attr:$group, DefaultValuedAttr<I64Attr, "8">:$bits);
+                       I64Attr:$axis, I64Attr:$group, DefaultValuedAttr<I64Attr, "8">:$bits, UnitAttr:$offsets);
   let results = (outs NN_NarrowFloatTensor:$result);
   let hasVerifier = 1;
 }

@@ -11,6 +11,11 @@ namespace ajour::nn {
 /// passes store the constant, not the floats.
 bool isStoredForm(mlir::Operation *op);
 
+/// Whether scales or offsets of an nn.dequantize_grouped are themselves dequantised from constants of few bits.
+bool isCodedParameter(mlir::Operation *op, mlir::Value operand);
+/// The same with another notion of what a constant is.
+bool isCodedParameter(mlir::Operation *op, mlir::Value operand, llvm::function_ref<bool(mlir::Value)> isConstant);
+
 } // namespace ajour::nn
 
 #endif
