@@ -213,7 +213,7 @@ std::optional<Value> DispatchLowering::groupedExpertSum(nn::ExpertMatmulOp op, A
   if (!isPlain || form.getAxis() != 2 || !depth || *depth % int64_t(form.getGroup()) != 0 || !Emitter::elementType(op.getLhs()).isF32())
     return std::nullopt;
   OpBuilder &b = e->b;
-  bool isOffset = form->hasAttr("offsets");
+  bool isOffset = form.getOffsets();
   Type f32 = b.getF32Type(), bytes = Emitter::elementType(form.getInput());
   auto flags = arith::FastMathFlags::reassoc | arith::FastMathFlags::contract;
   auto multiply = [&](Value x, Value y) -> Value { return arith::MulFOp::create(b, e->loc, x, y, flags); };
