@@ -42,6 +42,10 @@ void ajour_reference_gemv_q(const int8_t *lhs, int64_t ldm, const float *lhs_sca
 void ajour_reference_gemv_f32_q(const float *lhs, int64_t ldm, const uint8_t *rhs, double *acc, int64_t bits,
                                 int32_t zero, int64_t m, int64_t patterns, int64_t groups, int64_t group,
                                 int64_t flags);
+float ajour_reference_half(uint16_t half);
+/* The tile is one of mr rows; `zero` as above. */
+void ajour_reference_gemm_q(const void *tile, const uint8_t *rhs, double *acc, int64_t bits, int32_t zero, int64_t mr,
+                            int64_t m, int64_t groups, int64_t parts, int64_t group, int64_t flags);
 /* `size` bytes an element. */
 void ajour_reference_compress(const void *src, const uint8_t *mask, void *dst, int64_t size, int64_t groups,
                               int64_t group, int64_t stride, int64_t flip);

@@ -1,6 +1,7 @@
 // Every GEMM kernel of the table against the reference: all m, ragged k, guard pages around each operand.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -137,13 +138,15 @@ TEST(KernelTable, NamesFollowTheColumns) {
                            : row.op <= AJOUR_KERNEL_dwconv_8bit ? "dwconv"
                            : row.op == AJOUR_KERNEL_spconv_f32  ? "spconv"
                            : row.op <= AJOUR_KERNEL_spmm_8bit   ? "spmm"
-                                                                : "gemv";
-    const std::string rhs = row.op == AJOUR_KERNEL_gemv_q8 || row.op == AJOUR_KERNEL_gemv_f32_q8   ? "q8"
-                            : row.op == AJOUR_KERNEL_gemv_q4 || row.op == AJOUR_KERNEL_gemv_f32_q4 ? "q4"
-                            : row.op == AJOUR_KERNEL_gemv_q2                                       ? "q2"
-                            : row.op == AJOUR_KERNEL_gemv_q5                                       ? "q5"
-                            : row.op == AJOUR_KERNEL_gemv_q6                                       ? "q6"
-                                                                                                   : type(row.rhs);
+                           : row.op <= AJOUR_KERNEL_gemv_f32_q4 ? "gemv"
+                                                                : "gemm";
+    auto isOneOf = [&](std::initializer_list<ajour_kernel_op> ops) { return std::count(ops.begin(), ops.end(), row.op) > 0; };
+    const std::string rhs = isOneOf({AJOUR_KERNEL_gemv_q8, AJOUR_KERNEL_gemv_f32_q8, AJOUR_KERNEL_gemm_q8})   ? "q8"
+                            : isOneOf({AJOUR_KERNEL_gemv_q4, AJOUR_KERNEL_gemv_f32_q4, AJOUR_KERNEL_gemm_q4}) ? "q4"
+                            : isOneOf({AJOUR_KERNEL_gemv_q2})                                                 ? "q2"
+                            : isOneOf({AJOUR_KERNEL_gemv_q5})                                                 ? "q5"
+                            : isOneOf({AJOUR_KERNEL_gemv_q6})                                                 ? "q6"
+                                                                                                              : type(row.rhs);
     EXPECT_EQ(row.symbol, "ajour_" + op + "_" + type(row.lhs) + "_" + rhs + "_" + type(row.acc) + "_" +
                               std::to_string(row.mr) + "x" + std::to_string(row.nr) + "x" + std::to_string(row.kr) +
                               "_" + levelName(row.level));

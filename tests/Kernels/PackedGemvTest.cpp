@@ -265,6 +265,60 @@ TEST(PackedGemv, Quantized) {
       });
 }
 
+// A block of C4^n becomes the block that the dense matrix, of 8 bits, is packed as.
+TEST(PackedGemv, ExpandsToTheDenseBlock) {
+  std::mt19937 rng(7);
+  for (auto values : {GemvFormat::Q8, GemvFormat::Q4})
+    for (bool halfScales : {true, false})
+      for (bool signed8 : {false, true})
+        for (int64_t patterns : {1, 2, 4})
+          for (int64_t kept : {1, 2, 3})
+            for (auto [k, group] : {std::pair<int64_t, int64_t>{64, 32}, {192, 96}, {70, 96}, {40, 64}, {256, 64}}) {
+              const int64_t bits = gemvBits(values), n = 21, groups = (k + group - 1) / group, middle = 1 << (bits - 1);
+              if (group / 4 * kept % gemvStep(values) != 0 || (signed8 && values != GemvFormat::Q8))
+                continue;
+              GemvFormat sparse;
+              sparse.structure = GemvFormat::C4n;
+              sparse.values = values;
+              sparse.patterns = patterns;
+              sparse.kept = kept;
+              sparse.group = group;
+              sparse.halfScales = halfScales;
+              sparse.signed8 = signed8;
+              GemvFormat dense = sparse;
+              dense.structure = GemvFormat::Dense;
+              dense.values = GemvFormat::Q8;
+              dense.patterns = 1;
+              dense.kept = 4;
+              const std::vector<int> matrix = randomMatrix(sparse, k, n, int(-middle), int(middle) - 1, rng);
+              std::vector<uint8_t> narrow(n * k), wide(n * k);
+              for (int64_t i = 0; i < n * k; ++i) {
+                narrow[i] = uint8_t(matrix[i] + middle);
+                wide[i] = uint8_t(matrix[i] + 128);
+              }
+              std::vector<float> scales(groups * n);
+              for (float &scale : scales)
+                scale = float(1 + rng() % 1000) / 1024;
+              const WeightView<float> scaleView{scales.data(), groups, n, n, 1};
+              auto from = packGemv(sparse, QuantizedView{{narrow.data(), k, n, 1, k}, scaleView, {}});
+              auto to = packGemv(dense, QuantizedView{{wide.data(), k, n, 1, k}, scaleView, {}});
+              ASSERT_TRUE(from && to);
+              const GemvSizes fromSizes = gemvSizes(sparse, k, n), toSizes = gemvSizes(dense, k, n);
+              const int64_t flags = halfScales ? 0 : AJOUR_GEMV_F32_SCALES;
+              for (int64_t b = 0; b < fromSizes.blocks; ++b) {
+                GuardedBuffer<uint8_t> block(fromSizes.blockBytes, AJOUR_BUFFER_SLACK);
+                std::memcpy(block.data(), from->data() + b * fromSizes.blockBytes, fromSizes.blockBytes);
+                GuardedBuffer<uint8_t> expanded(groups * ajour_gemv_group_bytes(8, group, flags), 0);
+                ajour_expand_c4_8bit(block.data(), block.data() + fromSizes.codeBytes, expanded.data(), kept, patterns, groups,
+                                     group, bits, flags, signed8 ? 0 : middle, signed8 ? 0 : 128);
+                for (int64_t i = 0; i < expanded.size(); ++i)
+                  ASSERT_EQ(expanded[i], (*to)[b * toSizes.blockBytes + i])
+                      << "bits " << bits << " patterns " << patterns << " kept " << kept << " k " << k << " group " << group
+                      << " byte " << i;
+              }
+            }
+}
+
 // Offsets, unsigned values, and codes for scales.
 TEST(PackedGemv, OffsetsAndRuns) {
   std::mt19937 rng(4);

@@ -134,6 +134,27 @@ TEST_P(UnpackInt, GivesTheNumbers) {
         }
 }
 
+// Codes of 8 bits that the matrix-vector kernels of AArch64 have with their sign.
+TEST_P(UnpackInt, SignedCodes) {
+  const NativeKernel &kernel = GetParam();
+  AJOUR_SKIP_UNLESS_CPU_HAS(kernel);
+  Stored stored({8, 32, StoredFormat::HalfScales, StoredFormat::NoZeros}, 64, 13);
+  const int64_t flags = stored.flags() | AJOUR_UNPACK_SIGNED;
+  for (Placing at : placings(64)) {
+    auto panel = unpack<float>(
+        stored, at, panelSize(at, 64),
+        [&](const uint8_t *block, float *dst) {
+          kernel.as<ajour_unpack_int_f32_fn>()(block, dst, at.nr, at.high, 2, 32, 8, flags, 0);
+        },
+        [&](const uint8_t *block, float *dst) {
+          ajour_reference_unpack_int_f32(block, dst, at.nr, at.high, 2, 32, 8, flags, 0);
+        });
+    for (int64_t p = 0; p < 64; ++p)
+      for (int64_t j = 0; j < 13; ++j)
+        ASSERT_EQ(panel[place(p, j, at)], float(int8_t(stored.codes[p * 13 + j])) * stored.scales[p / 32 * 13 + j]);
+  }
+}
+
 TEST_P(UnpackBytes, GivesTheNumbers) {
   const NativeKernel &kernel = GetParam();
   AJOUR_SKIP_UNLESS_CPU_HAS(kernel);

@@ -110,6 +110,7 @@ typedef void ajour_winograd_output_f32_fn(const float *src, int64_t point_stride
 #define AJOUR_UNPACK_ZERO_POINTS 2
 #define AJOUR_UNPACK_REAL_ZEROS 4
 #define AJOUR_UNPACK_SCALES 8 /* always set for integers */
+#define AJOUR_UNPACK_SIGNED 16 /* codes of 8 bits are s8 */
 typedef void ajour_unpack_int_f32_fn(const void *block, float *dst, int64_t nr, int64_t high, int64_t groups,
                                      int64_t group, int64_t bits, int64_t flags, int64_t zero);
 /* The same for codes that are indices of a table of 2^bits floats; with SCALES the entries are multiplied by theirs. */
@@ -218,6 +219,25 @@ static inline int64_t ajour_gemv_run_bytes(int64_t flags) {
   return AJOUR_GEMV_ROWS * (flags & AJOUR_GEMV_F32_SCALES ? 4 : 2) * (flags & AJOUR_GEMV_OFFSETS ? 2 : 1);
 }
 
+/* The same for many rows of an lhs quantised in groups that divide those of the weights, `parts` in each: one block of
+ * AJOUR_GEMV_ROWS outputs of a dense matrix for m <= mr rows of a tile (ajour_quantize_tile_8bit makes it). For each group of
+ * the lhs a tile has s8 [mr][group], f32 [mr] scales, and 32 bits [mr]: where weights have zero points or offsets the negated sum
+ * of the group as f32, else 0x4B400000 - zero * sum, with `zero` the zero point of all weights.
+ *   acc[r * 16 + row] = sum over g < groups, part < parts of lhs_scale(r, g, part) *
+ *                       (sum over p < group of lhs * ((weight - zero point) * scale(row, g) + offset(row, g)))
+ * A run in the flags counts groups of the weights; lhs scales are those of groups of the tile all the same.
+ * The inner sum is exact while its magnitude is below 2^22. Rows of acc from m to the next multiple of 4 are overwritten.
+ * `group` is a multiple of the row's kr. */
+typedef void ajour_gemm_q8_fn(const void *tile, const void *rhs, float *acc, int64_t m, int64_t groups, int64_t parts,
+                              int64_t group, int64_t flags);
+typedef ajour_gemm_q8_fn ajour_gemm_q2_fn;
+typedef ajour_gemm_q8_fn ajour_gemm_q4_fn;
+typedef ajour_gemm_q8_fn ajour_gemm_q5_fn;
+typedef ajour_gemm_q8_fn ajour_gemm_q6_fn;
+
+/* Bytes of one group of a tile of mr rows. */
+static inline int64_t ajour_gemm_q_tile_bytes(int64_t mr, int64_t group) { return mr * (group + 8); }
+
 /* Puts together the columns that a mask keeps (bit i % 8 of byte i / 8 for column i), group by group; `group` is a
  * multiple of 8. Group g begins at dst + g * stride, stride >= what is kept of any group; the rest of it becomes 0.
  * kept8: how many columns each byte of the mask keeps, if all keep as many, else 0. Bytes are xored with `flip`.
@@ -242,6 +262,20 @@ typedef void ajour_interleave_words_fn(const void *src, int64_t lds, void *dst, 
 typedef void ajour_quantize_groups_8bit_fn(const float *src, int8_t *dst, float *scales, int64_t groups, int64_t group);
 /* sums[g] = sum of a group's bytes. */
 typedef void ajour_sum_groups_8bit_fn(const int8_t *src, int32_t *sums, int64_t groups, int64_t group);
+
+/* A tile of gemm_q* from m <= mr rows of k floats: each run of `rounded` of a row (the last may be shorter) becomes 8 bits as
+ * by ajour_quantize_groups_8bit; with `half` the scale is rounded to f16. A run is cut into groups of `group`, which divides
+ * it; the last run is filled up with 0. `zero` < 0: sums as f32. Rows from m to the next multiple of 4 become 0. */
+typedef void ajour_quantize_tile_8bit_fn(const float *src, int64_t lds, void *tile, int64_t m, int64_t mr, int64_t k,
+                                         int64_t rounded, int64_t group, int64_t zero, int64_t half);
+
+/* A block of C4^n weights in groups (codes and values as compress_c4_8bit and gemv_q8, gemv_q4 read them, `kept` of 4 columns,
+ * without zero points, offsets and runs) as one of gemv_q8 and gemm_q8 without structure: groups * (group * 16 bytes, scales). A weight
+ * of value w - zero becomes a byte of value w - zero + to_zero, to_zero = 128 or 0; what is not kept has to_zero. `group` counts
+ * columns and is a multiple of 4; bits = 4 or 8. */
+typedef void ajour_expand_c4_8bit_fn(const uint8_t *codes, const void *values, void *dst, int64_t kept, int64_t patterns,
+                                     int64_t groups, int64_t group, int64_t bits, int64_t flags, int64_t zero,
+                                     int64_t to_zero);
 
 typedef enum ajour_kernel_op {
   AJOUR_KERNEL_gemm_f32,
@@ -270,6 +304,11 @@ typedef enum ajour_kernel_op {
   AJOUR_KERNEL_gemv_q2,
   AJOUR_KERNEL_gemv_q5,
   AJOUR_KERNEL_gemv_q6,
+  AJOUR_KERNEL_gemm_q2,
+  AJOUR_KERNEL_gemm_q4,
+  AJOUR_KERNEL_gemm_q5,
+  AJOUR_KERNEL_gemm_q6,
+  AJOUR_KERNEL_gemm_q8,
 } ajour_kernel_op;
 
 #include "../../../kernels/cpu/Kernels.def"

@@ -48,7 +48,7 @@ int32_t ajour_reference_gemv_weight(const uint8_t *values, int64_t bits, int64_t
   return byte >> step % steps * bits & ((1 << bits) - 1);
 }
 
-static float from_half(uint16_t half) {
+float ajour_reference_half(uint16_t half) {
   int32_t exponent = half >> 10 & 31, fraction = half & 1023;
   float value = exponent == 0 ? (float)fraction * 0x1p-24f : (float)(1024 + fraction) * 0x1p-10f;
   for (; exponent > 15; --exponent)
@@ -59,7 +59,7 @@ static float from_half(uint16_t half) {
 }
 
 static float number_at(const uint8_t *numbers, int64_t i, int wide) {
-  return wide ? ((const float *)numbers)[i] : from_half(((const uint16_t *)numbers)[i]);
+  return wide ? ((const float *)numbers)[i] : ajour_reference_half(((const uint16_t *)numbers)[i]);
 }
 
 static double product_of_groups(const int8_t *lhs, const float *lhs_real, const float *lhs_scales, const uint8_t *rhs,

@@ -18,16 +18,8 @@ int32_t ajour_reference_unpack_code(const uint8_t *values, int64_t bits, int64_t
   return code;
 }
 
-static float from_half(uint16_t half) {
-  const int32_t exponent = half >> 10 & 31, fraction = half & 1023;
-  float value = exponent == 0 ? (float)fraction * 0x1p-24f : (float)(1024 + fraction) * 0x1p-25f;
-  for (int32_t i = 0; exponent && i < exponent; ++i)
-    value *= 2;
-  return half >> 15 ? -value : value;
-}
-
 static float parameter(const uint8_t *row, int64_t lane, int64_t flags) {
-  return flags & AJOUR_UNPACK_F32_SCALES ? ((const float *)row)[lane] : from_half(((const uint16_t *)row)[lane]);
+  return flags & AJOUR_UNPACK_F32_SCALES ? ((const float *)row)[lane] : ajour_reference_half(((const uint16_t *)row)[lane]);
 }
 
 /* Where lane `lane` of row p of the panel stands. */
@@ -43,6 +35,8 @@ void ajour_reference_unpack_int_f32(const uint8_t *block, float *dst, int64_t nr
     for (int64_t p = 0; p < group; ++p)
       for (int64_t lane = 0; lane < 16; ++lane) {
         int32_t code = ajour_reference_unpack_code(values, bits, lane, p);
+        if (flags & AJOUR_UNPACK_SIGNED)
+          code = (int8_t)code;
         float x = (float)(code - (flags & AJOUR_UNPACK_ZERO_POINTS ? zeros[lane] : (int32_t)zero));
         if (flags & AJOUR_UNPACK_REAL_ZEROS)
           x -= parameter(zeros, lane, flags);
@@ -62,7 +56,7 @@ void ajour_reference_unpack_int_8bit(const uint8_t *block, int8_t *dst, int64_t 
 void ajour_reference_unpack_f16_f32(const uint16_t *block, float *dst, int64_t nr, int64_t high, int64_t k) {
   for (int64_t p = 0; p < k; ++p)
     for (int64_t lane = 0; lane < 16; ++lane)
-      dst[place(p, lane, nr, high)] = from_half(block[p * 16 + lane]);
+      dst[place(p, lane, nr, high)] = ajour_reference_half(block[p * 16 + lane]);
 }
 
 void ajour_reference_unpack_codebook_f32(const uint8_t *block, const float *table, float *dst, int64_t nr, int64_t high,
