@@ -294,6 +294,198 @@ AJOUR_API ajour_status_code ajour_session_memory(const ajour_session *session, a
 /* Number of threads that work, the caller's included. */
 AJOUR_API uint32_t ajour_session_threads(const ajour_session *session);
 
+/* ---- Text: tokenizers ------------------------------------------------------------------------- */
+
+/* docs/LANGUAGE_MODELS.md says which models these functions take, with an example. */
+
+typedef struct ajour_tokenizer ajour_tokenizer;
+typedef struct ajour_grammar ajour_grammar;
+typedef struct ajour_generator ajour_generator;
+
+/* Opens the tokenizer that travels with the model. It is immutable, keeps what it needs of the model alive, and may be used
+ * from any number of threads at once. Errors: INVALID_ARGUMENT (the model has none), BAD_FILE, CHECKSUM, OUT_OF_MEMORY. */
+AJOUR_API ajour_status_code ajour_tokenizer_create(ajour_model *model, ajour_tokenizer **tokenizer);
+/* The same of a description (include/ajour/ABI/Tokenizer.fbs) in memory, aligned to 4 bytes, that must outlive it. */
+AJOUR_API ajour_status_code ajour_tokenizer_create_memory(const void *description, size_t bytes, ajour_tokenizer **tokenizer);
+/* Null is ignored. Generators and grammars must be destroyed first. */
+AJOUR_API void ajour_tokenizer_destroy(ajour_tokenizer *tokenizer);
+
+typedef struct ajour_tokenizer_info {
+  size_t struct_size;
+  int32_t size;              /* tokens are 0 to size - 1 */
+  int32_t bos;               /* -1: none */
+  int32_t eos;               /* -1: none */
+  uint32_t longest_token;    /* bytes */
+  const char *chat_template; /* the model's own, "" when it has none */
+} ajour_tokenizer_info;
+
+AJOUR_API ajour_status_code ajour_tokenizer_get_info(const ajour_tokenizer *tokenizer, ajour_tokenizer_info *info);
+
+enum {
+  /* Put the model's begin and end tokens around the text; the begin token comes once, also where the text has it. */
+  AJOUR_TEXT_ADD_SPECIAL = 1,
+  /* Read, or write, control tokens as their texts. Only for texts that may give commands, as rendered chats. */
+  AJOUR_TEXT_SPECIAL = 2,
+};
+
+/* The tokens of a UTF-8 text. Writes at most `capacity` of them and sets *count to how many there are; tokens may be null when
+ * capacity is 0. Errors: INVALID_ARGUMENT (too long, unknown flags, a text that takes the tokenizer too many steps), OUT_OF_MEMORY. */
+AJOUR_API ajour_status_code ajour_tokenizer_encode(const ajour_tokenizer *tokenizer, const char *text, size_t bytes, uint32_t flags,
+                                                   int32_t *tokens, size_t capacity, size_t *count);
+/* The text of tokens; bytes that are no UTF-8 become U+FFFD. Writes at most `capacity` bytes and no final zero, sets *bytes to the
+ * whole length. Errors: INVALID_ARGUMENT (no such token, unknown flags), OUT_OF_MEMORY. */
+AJOUR_API ajour_status_code ajour_tokenizer_decode(const ajour_tokenizer *tokenizer, const int32_t *tokens, size_t count, uint32_t flags,
+                                                   char *text, size_t capacity, size_t *bytes);
+/* Whether a model that says this token has said all. */
+AJOUR_API int ajour_tokenizer_ends_generation(const ajour_tokenizer *tokenizer, int32_t token);
+
+/* ---- Text: chats ------------------------------------------------------------------------------ */
+
+/* One turn of a chat: "system", "user", "assistant" or what else the model's template knows. */
+typedef struct ajour_chat_message {
+  const char *role;
+  const char *content; /* UTF-8; null: the message has none */
+  const char *members; /* a JSON object of further members ("tool_calls", ...); null: none */
+} ajour_chat_message;
+
+typedef struct ajour_chat_options {
+  size_t struct_size;
+  int add_generation_prompt;  /* 1: the text ends where the model's answer begins */
+  const char *variables;      /* a JSON object of what else the template sees ("tools", "enable_thinking", ...); null: nothing */
+  const char *chat_template;  /* null: the model's own */
+  int64_t now;                /* seconds since 1970 for strftime_now; 0: the present time */
+} ajour_chat_options;
+
+/* Renders a chat by the model's own template (Jinja; docs/CHAT.md says what of it is known). Writes at most `capacity` bytes and no final
+ * zero, sets *bytes to the whole length. The text is to be encoded with AJOUR_TEXT_SPECIAL, and AJOUR_TEXT_ADD_SPECIAL, which adds no second
+ * begin token. Nothing is guessed: Errors: INVALID_ARGUMENT (there is no template; it has an error, or uses what is not known, or refuses the
+ * messages: the message has the line), OUT_OF_MEMORY. */
+AJOUR_API ajour_status_code ajour_tokenizer_render_chat(const ajour_tokenizer *tokenizer, const ajour_chat_message *messages, size_t count,
+                                                        const ajour_chat_options *options, char *text, size_t capacity, size_t *bytes);
+
+/* ---- Text: generation ------------------------------------------------------------------------- */
+
+/* Drives a language model's session: keeps what the model has seen, chooses tokens, gives out whole UTF-8 text. The session must
+ * outlive the generator and is not used otherwise meanwhile. As a session, a generator is used by one thread at a time, but
+ * ajour_generator_cancel may be called from any. After creation, prompts and generation do not allocate, except for texts longer
+ * than any before where the model has no bound of its length. The tokenizer may be null: tokens without text.
+ * Errors: INVALID_ARGUMENT (the model is no language model; says why), OUT_OF_MEMORY. */
+AJOUR_API ajour_status_code ajour_generator_create(ajour_session *session, const ajour_tokenizer *tokenizer,
+                                                   ajour_generator **generator);
+AJOUR_API void ajour_generator_destroy(ajour_generator *generator);
+
+typedef struct ajour_generator_info {
+  size_t struct_size;
+  int64_t context;     /* most tokens in all; -1: no bound */
+  int64_t batch;       /* tokens that the model takes in one run */
+  int32_t vocabulary;  /* logits of a token */
+  int rewinds;         /* 1: the model goes back to any earlier token for nothing; 0: only to kept states (see _set_prompt) */
+  uint64_t saved_bytes; /* what ajour_generator_save writes at most, now */
+} ajour_generator_info;
+
+AJOUR_API ajour_status_code ajour_generator_get_info(const ajour_generator *generator, ajour_generator_info *info);
+
+/* Makes these tokens the whole of what the model has seen, and knows what it expects next. As many as possible of the first ones are
+ * taken over from before: the longest common beginning where the model rewinds, else what it has seen itself if that is a beginning, or
+ * what it had seen at the end of the last prompt. *reused (may be null) says how many. A run is at most one batch of tokens.
+ * Errors: INVALID_ARGUMENT (no tokens, no such token), SHAPE (more than the context), CANCELLED; after the latter those tokens
+ * are kept whose batches were done. */
+AJOUR_API ajour_status_code ajour_generator_set_prompt(ajour_generator *generator, const int32_t *tokens, size_t count,
+                                                       size_t *reused);
+/* Forgets everything. */
+AJOUR_API ajour_status_code ajour_generator_reset(ajour_generator *generator);
+/* The tokens so far: prompt and generated. Valid until the generator's next call. */
+AJOUR_API ajour_status_code ajour_generator_tokens(const ajour_generator *generator, const int32_t **tokens, size_t *count);
+/* The logits of the next token, valid until the generator's next call. Errors: STATE (no prompt yet, or the last token has not been
+ * given to the model because generation ended with it). */
+AJOUR_API ajour_status_code ajour_generator_logits(const ajour_generator *generator, const float **logits, size_t *count);
+
+/* One generated token, and the text that is certain now: whole UTF-8, nothing that could become a stop string. It may be empty, and is
+ * not terminated. A last call with token -1 brings what was held back until the end. */
+typedef struct ajour_generated {
+  size_t struct_size;
+  int32_t token;
+  const char *text;
+  size_t bytes;
+} ajour_generated;
+
+/* Returns 0 to go on, other numbers to end. It may cancel the generator and call nothing else of it. */
+typedef int (*ajour_text_callback)(void *user, const ajour_generated *generated);
+
+enum {
+  AJOUR_GENERATE_IGNORE_END = 1, /* the tokens that end texts are never chosen */
+  AJOUR_GENERATE_SPECIAL = 2,    /* control tokens have text */
+};
+
+/* Of zeros: the most likely token each time, up to the model's end. Choice: penalties, then of the top_k most likely those fewest
+ * that reach top_p, of them those that are at least min_p times as likely as the best, at this temperature. */
+typedef struct ajour_generate_options {
+  size_t struct_size;
+  uint32_t flags;            /* AJOUR_GENERATE_* */
+  float temperature;         /* 0: the most likely token */
+  int32_t top_k;             /* 0: all */
+  float top_p;               /* 0 and 1: all */
+  float min_p;               /* 0: all */
+  float repetition_penalty;  /* divides positive and multiplies negative logits of recent tokens; 0 and 1: none */
+  float frequency_penalty;   /* taken off for each time that a recent token was said */
+  float presence_penalty;    /* taken off of recent tokens once */
+  int32_t penalty_window;    /* how many tokens back are recent; 0: 64; -1: all */
+  uint64_t seed;             /* the same seed gives the same choices; a generator that goes on with the seed it had goes on in its row */
+  uint64_t max_tokens;       /* 0: no limit but the context */
+  const char *const *stops;  /* generation ends before these texts */
+  uint32_t stop_count;
+  const ajour_grammar *grammar; /* what may be said; null: anything. It starts anew with each call. */
+  ajour_text_callback callback; /* may be null */
+  void *user;
+} ajour_generate_options;
+
+typedef enum ajour_end_reason {
+  AJOUR_END_MODEL = 0,    /* the model has said all */
+  AJOUR_END_STOP = 1,     /* a stop string has come */
+  AJOUR_END_LENGTH = 2,   /* max_tokens */
+  AJOUR_END_CONTEXT = 3,  /* the context is full */
+  AJOUR_END_CALLBACK = 4, /* the callback ended it */
+  AJOUR_END_GRAMMAR = 5,  /* the grammar allows no more */
+} ajour_end_reason;
+
+typedef struct ajour_generate_result {
+  size_t struct_size;
+  int end;            /* ajour_end_reason */
+  uint64_t tokens;    /* generated now */
+} ajour_generate_result;
+
+/* Generates behind what has been seen. `options` and `result` may be null. Errors: STATE (no prompt; the grammar allows no token of the
+ * vocabulary; the model gave no number), INVALID_ARGUMENT, CANCELLED (the tokens so far are kept), OUT_OF_MEMORY. */
+AJOUR_API ajour_status_code ajour_generator_generate(ajour_generator *generator, const ajour_generate_options *options,
+                                                     ajour_generate_result *result);
+/* Ends the call in progress, prompt or generation, within a piece of one dispatch. From any thread. Without a call in progress
+ * it does nothing. */
+AJOUR_API void ajour_generator_cancel(ajour_generator *generator);
+
+/* Tokens and times since the generator's creation. */
+typedef struct ajour_generator_stats {
+  size_t struct_size;
+  uint64_t prompt_tokens;    /* that the model has computed */
+  uint64_t prompt_ns;
+  uint64_t reused_tokens;    /* of prompts, that were taken over */
+  uint64_t generated_tokens;
+  uint64_t generate_ns;      /* choice and callbacks included */
+} ajour_generator_stats;
+
+AJOUR_API ajour_status_code ajour_generator_get_stats(const ajour_generator *generator, ajour_generator_stats *stats);
+
+/* Everything that later calls depend on - tokens, the model's states, the random row, the logits - into memory, for a generator of any
+ * session of the same model. *bytes: capacity in, bytes written out. Errors: INVALID_ARGUMENT (too small: ajour_generator_info), STATE. */
+AJOUR_API ajour_status_code ajour_generator_save(const ajour_generator *generator, void *memory, size_t *bytes);
+/* Errors: BAD_FILE, VERSION, CHECKSUM; then nothing has changed. */
+AJOUR_API ajour_status_code ajour_generator_restore(ajour_generator *generator, const void *memory, size_t bytes);
+
+/* How well the model foretells a text: gives it the tokens anew from an empty state and adds, for each token from number `first` on
+ * (at least 1), the negative logarithm of its probability behind the tokens before it, to *nll (nats). Afterwards the generator has
+ * seen the tokens but the last. Errors: as ajour_generator_set_prompt. */
+AJOUR_API ajour_status_code ajour_generator_score(ajour_generator *generator, const int32_t *tokens, size_t count, size_t first,
+                                                  double *nll);
+
 /* ---- Profile and observation ------------------------------------------------------------------ */
 
 /* Switches the profile on (zeroed) or off. */

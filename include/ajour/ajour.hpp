@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -175,6 +176,107 @@ private:
   }
 
   ajour_model *handle_;
+};
+
+/// A model's own tokenizer; see the ajour_tokenizer_* functions.
+class Tokenizer {
+public:
+  explicit Tokenizer(ajour_tokenizer *handle) : handle_(handle) {}
+  Tokenizer(Tokenizer &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Tokenizer &operator=(Tokenizer &&other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Tokenizer() { ajour_tokenizer_destroy(handle_); }
+
+  static Result<Tokenizer> open(const Model &model) {
+    ajour_tokenizer *handle = nullptr;
+    if (ajour_status_code code = ajour_tokenizer_create(model.handle(), &handle))
+      return Status(code);
+    return Tokenizer(handle);
+  }
+
+  ajour_tokenizer *handle() const { return handle_; }
+
+  Result<std::vector<int32_t>> encode(std::string_view text, uint32_t flags = AJOUR_TEXT_ADD_SPECIAL) const {
+    std::vector<int32_t> ids(text.size() + 16);
+    for (size_t count = ids.size();;) {
+      if (ajour_status_code code = ajour_tokenizer_encode(handle_, text.data(), text.size(), flags, ids.data(), ids.size(), &count))
+        return Status(code);
+      bool all = count <= ids.size();
+      ids.resize(count);
+      if (all)
+        return ids;
+    }
+  }
+  Result<std::string> decode(const std::vector<int32_t> &ids, uint32_t flags = 0) const {
+    std::string text(ids.size() * 8, '\0');
+    for (size_t bytes = 0;;) {
+      if (ajour_status_code code = ajour_tokenizer_decode(handle_, ids.data(), ids.size(), flags, text.data(), text.size(), &bytes))
+        return Status(code);
+      bool all = bytes <= text.size();
+      text.resize(bytes);
+      if (all)
+        return text;
+    }
+  }
+  /// The text of a chat by the model's own template.
+  Result<std::string> renderChat(const std::vector<ajour_chat_message> &messages, const ajour_chat_options &options) const {
+    std::string text;
+    for (size_t bytes = 0;;) {
+      if (ajour_status_code code =
+              ajour_tokenizer_render_chat(handle_, messages.data(), messages.size(), &options, text.data(), text.size(), &bytes))
+        return Status(code);
+      bool all = bytes <= text.size();
+      text.resize(bytes);
+      if (all)
+        return text;
+    }
+  }
+
+private:
+  ajour_tokenizer *handle_;
+};
+
+/// A language model that speaks; see the ajour_generator_* functions. Session and tokenizer must outlive it.
+class Generator {
+public:
+  explicit Generator(ajour_generator *handle) : handle_(handle) {}
+  Generator(Generator &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Generator &operator=(Generator &&other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Generator() { ajour_generator_destroy(handle_); }
+
+  static Result<Generator> create(const Session &session, const Tokenizer &tokenizer) {
+    ajour_generator *handle = nullptr;
+    if (ajour_status_code code = ajour_generator_create(session.handle(), tokenizer.handle(), &handle))
+      return Status(code);
+    return Generator(handle);
+  }
+
+  ajour_generator *handle() const { return handle_; }
+
+  Status setPrompt(const std::vector<int32_t> &ids, size_t *reused = nullptr) {
+    return Status(ajour_generator_set_prompt(handle_, ids.data(), ids.size(), reused));
+  }
+  /// `onText` gets whole UTF-8 as it comes and returns whether to go on; it replaces the options' callback.
+  template <typename OnText> Result<ajour_generate_result> generate(ajour_generate_options options, OnText onText) {
+    options.user = &onText;
+    options.callback = [](void *user, const ajour_generated *generated) {
+      return (*static_cast<OnText *>(user))(std::string_view(generated->text, generated->bytes)) ? 0 : 1;
+    };
+    ajour_generate_result result = AJOUR_INIT(ajour_generate_result);
+    if (ajour_status_code code = ajour_generator_generate(handle_, &options, &result))
+      return Status(code);
+    return result;
+  }
+  /// From any thread.
+  void cancel() { ajour_generator_cancel(handle_); }
+
+private:
+  ajour_generator *handle_;
 };
 
 } // namespace ajour

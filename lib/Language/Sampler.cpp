@@ -14,29 +14,48 @@ double Sampler::uniform() {
   return double((z ^ z >> 31) >> 11) * 0x1p-53;
 }
 
+/// Works on all logits in the order of tokens.
 void Sampler::penalize(const int32_t *history, size_t length) {
-  size_t window = options.penaltyWindow > 0 ? size_t(options.penaltyWindow) : 0;
-  size_t begin = length > window ? length - window : 0;
+  size_t window = options.penaltyWindow >= 0 ? size_t(options.penaltyWindow) : length;
+  size_t begin = length > window ? length - window : 0, count = candidates.size();
+  recent.clear();
+  if (!recent.fill(count, 0))
+    return;
+  for (size_t i = begin; i < length; ++i)
+    if (history[i] >= 0 && size_t(history[i]) < count)
+      ++recent[size_t(history[i])];
   for (size_t i = begin; i < length; ++i) {
-    int32_t id = history[i];
-    // Each token once, however often it was said.
-    if (id < 0 || size_t(id) >= candidates.size() || std::find(history + begin, history + i, id) != history + i)
+    if (history[i] < 0 || size_t(history[i]) >= count || recent[size_t(history[i])] == 0)
       continue;
-    float &logit = candidates[size_t(id)].logit;
+    float &logit = candidates[size_t(history[i])].logit;
     logit = logit > 0 ? logit / options.repetitionPenalty : logit * options.repetitionPenalty;
+    logit -= float(recent[size_t(history[i])]) * options.frequencyPenalty + options.presencePenalty;
+    // Each token once, however often it was said.
+    recent[size_t(history[i])] = 0;
   }
 }
 
-int32_t Sampler::sample(const float *logits, int32_t count, const int32_t *history, size_t historyLength) {
+int32_t Sampler::sample(const float *logits, int32_t count, const int32_t *history, size_t historyLength, const uint64_t *allowed) {
+  auto may = [&](int32_t id) { return !allowed || (allowed[id >> 6] >> (id & 63) & 1) != 0; };
+  if (options.temperature <= 0 && !penalizes()) {
+    int32_t best = -1;
+    for (int32_t i = 0; i < count; ++i)
+      if (logits[i] == logits[i] && may(i) && (best < 0 || logits[i] > logits[best]))
+        best = i;
+    return best;
+  }
   candidates.clear();
+  if (count <= 0 || !candidates.reserve(size_t(count)))
+    return -1;
   for (int32_t i = 0; i < count; ++i)
     candidates.push({logits[i], i});
-  if (candidates.failed() || count <= 0)
-    return -1;
-  if (options.repetitionPenalty != 1.0f)
+  if (penalizes())
     penalize(history, historyLength);
+  if (recent.failed())
+    return -1;
   // Numbers only: NaN compares with nothing.
-  Candidate *begin = candidates.data(), *end = std::remove_if(begin, begin + count, [](const Candidate &c) { return c.logit != c.logit; });
+  Candidate *begin = candidates.data(),
+            *end = std::remove_if(begin, begin + count, [&](const Candidate &c) { return c.logit != c.logit || !may(c.id); });
   if (begin == end)
     return -1;
   auto better = [](const Candidate &a, const Candidate &b) { return a.logit != b.logit ? a.logit > b.logit : a.id < b.id; };

@@ -33,22 +33,21 @@ uint32_t decodeUtf8(const char *data, size_t size, unsigned &length) {
   return codePoint;
 }
 
-void appendUtf8(uint32_t c, Text &text) {
+unsigned encodeUtf8(uint32_t c, char bytes[4]) {
   if (c < 0x80) {
-    text.push(char(c));
-  } else if (c < 0x800) {
-    text.push(char(0xc0 | c >> 6));
-    text.push(char(0x80 | (c & 0x3f)));
-  } else if (c < 0x10000) {
-    text.push(char(0xe0 | c >> 12));
-    text.push(char(0x80 | (c >> 6 & 0x3f)));
-    text.push(char(0x80 | (c & 0x3f)));
-  } else {
-    text.push(char(0xf0 | c >> 18));
-    text.push(char(0x80 | (c >> 12 & 0x3f)));
-    text.push(char(0x80 | (c >> 6 & 0x3f)));
-    text.push(char(0x80 | (c & 0x3f)));
+    bytes[0] = char(c);
+    return 1;
   }
+  unsigned length = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+  for (unsigned i = length - 1; i > 0; --i, c >>= 6)
+    bytes[i] = char(0x80 | (c & 0x3f));
+  bytes[0] = char(0xf00u >> length | c);
+  return length;
+}
+
+void appendUtf8(uint32_t c, Text &text) {
+  char bytes[4];
+  text.append(bytes, encodeUtf8(c, bytes));
 }
 
 } // namespace ajour::language

@@ -328,6 +328,17 @@ void Tokenizer::decode(int32_t id, bool first, bool special, Text &text) const {
 }
 
 int32_t Tokenizer::size() const { return int32_t(data->token_starts()->size()) - 1; }
+uint32_t Tokenizer::longestToken() const {
+  uint32_t longest = 0;
+  for (int32_t id = 0; id < size(); ++id)
+    longest = std::max(longest, uint32_t(tokenBytes(*data, id).size));
+  return longest;
+}
+Bytes Tokenizer::chatTemplate() const { return bytesOf(data->chat_template()); }
+Bytes Tokenizer::bytes(int32_t id) const { return tokenBytes(*data, id); }
+bool Tokenizer::isControl(int32_t id) const {
+  return id >= 0 && id < size() && tokenizer::TokenType(data->types()->Get(uint32_t(id))) == tokenizer::TokenType::Control;
+}
 int32_t Tokenizer::bos() const { return data->bos(); }
 int32_t Tokenizer::eos() const { return data->eos(); }
 
@@ -339,7 +350,7 @@ bool Tokenizer::endsGeneration(int32_t id) const {
 }
 
 void StreamDecoder::add(int32_t id, Text &text) {
-  tokenizer.decode(id, first, special, pending);
+  tokenizer->decode(id, first, special, pending);
   first = false;
   flush(false, text);
 }
@@ -366,9 +377,7 @@ void StreamDecoder::flush(bool end, Text &text) {
     }
     at += length;
   }
-  Text rest;
-  rest.append(pending.data() + at, pending.size() - at);
-  pending.swap(rest);
+  pending.dropFront(at);
 }
 
 } // namespace ajour::language

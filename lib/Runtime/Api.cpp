@@ -6,6 +6,7 @@
 #include "Description.h"
 #include "Expr.h"
 #include "State.h"
+#include "ajour/Runtime/Structures.h"
 
 using namespace ajour::runtime;
 namespace artifact = ajour::artifact;
@@ -17,37 +18,8 @@ namespace artifact = ajour::artifact;
   if (!(pointer))                                                                                                      \
   return fail(AJOUR_INVALID_ARGUMENT, "%s: argument '" #pointer "' is null", __func__)
 
-/// Takes the part of an options structure that the caller knows; the rest keeps its zeros.
-template <typename T> static ajour_status_code takeOptions(const T *given, T &options) {
-  options = {};
-  options.struct_size = sizeof(T);
-  if (!given)
-    return AJOUR_OK;
-  if (given->struct_size < sizeof(size_t) || given->struct_size > 4096)
-    return fail(AJOUR_INVALID_ARGUMENT, "struct_size of the options is %zu, expected %zu", given->struct_size, sizeof(T));
-  std::memcpy(&options, given, given->struct_size < sizeof(T) ? given->struct_size : sizeof(T));
-  options.struct_size = sizeof(T);
-  return AJOUR_OK;
-}
-
-/// Fills in the part of a result structure that the caller knows.
-template <typename T> static ajour_status_code giveResult(T *to, T &result) {
-  if (to->struct_size < sizeof(size_t) || to->struct_size > 4096)
-    return fail(AJOUR_INVALID_ARGUMENT, "struct_size of the result is %zu, expected %zu", to->struct_size, sizeof(T));
-  result.struct_size = to->struct_size;
-  std::memcpy(to, &result, to->struct_size < sizeof(T) ? to->struct_size : sizeof(T));
-  return AJOUR_OK;
-}
-
 static ajour_status_code noSuch(const char *what, uint32_t index, size_t count) {
   return fail(AJOUR_INVALID_ARGUMENT, "there is no %s %u; the model has %zu", what, index, count);
-}
-
-/// Refuses flags of a later version rather than ignoring them.
-static ajour_status_code checkFlags(uint32_t flags, uint32_t known) {
-  if ((flags & ~known) == 0)
-    return AJOUR_OK;
-  return fail(AJOUR_INVALID_ARGUMENT, "unknown option flags %#x", flags & ~known);
 }
 
 /// Loads into a fresh model from the source that `open` opens.
@@ -431,7 +403,7 @@ ajour_status_code ajour_session_run(ajour_session *session) {
 
 void ajour_session_cancel(ajour_session *session) {
   if (session)
-    session->cancelled.store(true, std::memory_order_relaxed);
+    session->cancelled.store(true, std::memory_order_seq_cst);
 }
 
 ajour_status_code ajour_session_reset_state(ajour_session *session) {

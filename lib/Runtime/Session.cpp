@@ -1,4 +1,5 @@
 #include "State.h"
+#include "ajour/Runtime/SessionAccess.h"
 
 #include <cstring>
 #include <ctime>
@@ -223,7 +224,7 @@ static ajour_status_code startAtBounds(ajour_session &session) {
 
 ajour_status_code initSession(ajour_session &session, ajour_model *model, const ajour_session_options &options) {
   session.model = model;
-  model->holders.fetch_add(1, std::memory_order_relaxed);
+  holdModel(model);
   session.flags = options.flags;
   session.memoryBudget = options.memory_budget;
   session.profiling = options.flags & AJOUR_SESSION_PROFILE;
@@ -263,12 +264,6 @@ static void runItems(void *context, uint32_t thread, int64_t begin, int64_t end)
   job.fn(job.operands, job.symbols, job.scratch + job.scratchBytes * thread, begin, end);
 }
 
-static uint64_t nowNs() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return static_cast<uint64_t>(time.tv_sec) * 1000000000u + static_cast<uint64_t>(time.tv_nsec);
-}
-
 static void observe(ajour_session &session, uint32_t index) {
   const LoadedDispatch &dispatch = session.model->dispatches[index];
   for (uint32_t r = 0; r < dispatch.resultCount; ++r) {
@@ -299,7 +294,10 @@ ajour_status_code runSession(ajour_session &session) {
     return fail(AJOUR_STATE, "%s: memory for the present shapes could not be had; set a shape again", model.name);
   }
   TRY(checkStates(session));
-  session.cancelled.store(false, std::memory_order_relaxed);
+  // Whoever stops a sequence sets the flag, then cancels: in one order for all, one of the two is seen here.
+  session.cancelled.store(false, std::memory_order_seq_cst);
+  if (session.stop && session.stop->load(std::memory_order_seq_cst))
+    return fail(AJOUR_CANCELLED, "%s: cancelled before the first dispatch", model.name);
   bool profiling = session.profiling;
   uint64_t runStart = profiling ? nowNs() : 0, start = runStart;
   for (uint32_t i = 0; i < model.dispatches.size(); ++i) {
@@ -326,6 +324,24 @@ ajour_status_code runSession(ajour_session &session) {
   advanceStates(session);
   return AJOUR_OK;
 }
+
+uint64_t nowNs() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1000000000u + static_cast<uint64_t>(time.tv_nsec);
+}
+
+ajour_model *modelOf(const ajour_session *session) { return session->model; }
+const char *nameOf(const ajour_model *model) { return model->name; }
+void holdModel(ajour_model *model) { model->holders.fetch_add(1, std::memory_order_relaxed); }
+void setStopFlag(ajour_session *session, const std::atomic<bool> *stop) { session->stop = stop; }
+
+bool changesInPlace(const ajour_model *model, uint32_t state) {
+  const artifact::State &found = *model->description->states()->Get(state);
+  return found.buffer() == found.next();
+}
+
+void acceptStates(ajour_session *session) { session->statesBroken = false; }
 
 uint64_t profileValue(const ajour_session &session, const artifact::Expr *expr) {
   int64_t value;

@@ -38,6 +38,7 @@ struct ajour_session {
   uint64_t memoryBudget = 0;
   ajour::runtime::ThreadPool pool;
   std::atomic<bool> cancelled{false};
+  const std::atomic<bool> *stop = nullptr; ///< the same for a sequence of runs; see SessionAccess.h
 
   ajour::runtime::Array<ajour::runtime::SessionInput> inputs;
   ajour::runtime::Array<int64_t> symbols;

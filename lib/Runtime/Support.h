@@ -10,16 +10,9 @@
 #include <utility>
 
 #include "ajour/ABI/Dispatch.h"
-#include "ajour/ABI/StatusCodes.h"
+#include "ajour/Runtime/Message.h"
 
 namespace ajour::runtime {
-
-/// Stores this thread's message and returns `status`. Characters that are not printable become '?',
-/// because names come from untrusted files.
-__attribute__((format(printf, 2, 3), cold)) ajour_status_code fail(ajour_status_code status, const char *format, ...);
-
-/// This thread's last message.
-const char *lastMessage();
 
 /// A sized array of plain values; allocation can fail, never throws.
 template <typename T> class Array {

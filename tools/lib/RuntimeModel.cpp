@@ -184,6 +184,8 @@ void registerRuntimeCommands(CLI::App &app, CommandHooks hooks) {
   registerRunCommand(app, hooks);
   registerInspectCommand(app, hooks);
   registerGenerateCommand(app, hooks);
+  registerChatCommand(app, hooks);
+  registerPerplexityCommand(app, hooks);
   registerBenchCommand(app, hooks);
 }
 

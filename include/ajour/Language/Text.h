@@ -46,7 +46,24 @@ public:
       count += n;
     }
   }
+  /// Appends `n` times the value. False: there is no memory.
+  bool fill(size_t n, T value) {
+    if (!reserve(count + n))
+      return false;
+    for (size_t i = 0; i < n; ++i)
+      elements[count++] = value;
+    return true;
+  }
+  /// Makes room for `n` elements in all. False: there is no memory.
+  bool reserve(size_t n) { return n <= capacity || grow(n); }
   T pop() { return elements[--count]; }
+  /// Takes `n` elements out from the front.
+  void dropFront(size_t n) {
+    if (n == 0)
+      return;
+    std::memmove(static_cast<void *>(elements), elements + n, (count - n) * sizeof(T));
+    count -= n;
+  }
   void shrink(size_t n) { count = n; }
   void clear() { count = 0; }
 
@@ -65,9 +82,7 @@ public:
   }
 
 private:
-  bool reserve(size_t n) {
-    if (n <= capacity)
-      return true;
+  bool grow(size_t n) {
     size_t wanted = capacity < 8 ? 16 : capacity * 2;
     if (wanted < n)
       wanted = n;
@@ -87,6 +102,7 @@ private:
 };
 
 using Text = Buffer<char>;
+inline void append(Text &text, Bytes bytes) { text.append(bytes.data, bytes.size); }
 inline Bytes bytesOf(const Text &text) { return {text.data(), text.size()}; }
 
 /// What a byte that starts no whole code point becomes.
@@ -97,6 +113,8 @@ inline constexpr uint32_t replacementCharacter = 0xfffd;
 uint32_t decodeUtf8(const char *data, size_t size, unsigned &length);
 /// Bytes of a sequence that begins with `lead`, 1 for a byte that begins none.
 unsigned utf8Length(uint8_t lead);
+/// Writes a code point's bytes and returns how many.
+unsigned encodeUtf8(uint32_t codePoint, char bytes[4]);
 void appendUtf8(uint32_t codePoint, Text &text);
 
 } // namespace ajour::language

@@ -39,6 +39,13 @@ public:
   void decode(int32_t id, bool first, bool special, Text &text) const;
 
   int32_t size() const;
+  uint32_t longestToken() const;
+  /// The chat template that came with it; empty: none.
+  Bytes chatTemplate() const;
+  /// Whether the token is no text: it begins or ends something.
+  bool isControl(int32_t id) const;
+  /// The bytes that a token stands for in the vocabulary; `id` must be one.
+  Bytes bytes(int32_t id) const;
   int32_t bos() const;
   int32_t eos() const;
   bool endsGeneration(int32_t id) const;
@@ -51,18 +58,25 @@ private:
 /// cannot be any more and U+FFFD stands for each of them.
 class StreamDecoder {
 public:
-  explicit StreamDecoder(const Tokenizer &tokenizer, bool special = false) : tokenizer(tokenizer), special(special) {}
+  explicit StreamDecoder(const Tokenizer &tokenizer, bool special = false) : special(special), tokenizer(&tokenizer) {}
 
+  /// Begins anew. `first`: the next token begins a text.
+  void reset(bool first) {
+    pending.clear();
+    this->first = first;
+  }
   /// Appends what can be said after one more token.
   void add(int32_t id, Text &text);
   /// Appends what is left at the end of the stream.
   void finish(Text &text);
 
+  bool special; ///< control tokens have text
+
 private:
   void flush(bool end, Text &text);
 
-  const Tokenizer &tokenizer;
-  bool special, first = true;
+  const Tokenizer *tokenizer;
+  bool first = true;
   Text pending;
 };
 

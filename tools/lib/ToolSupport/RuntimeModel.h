@@ -62,6 +62,8 @@ private:
 void registerRunCommand(CLI::App &app, const CommandHooks &hooks);
 void registerInspectCommand(CLI::App &app, const CommandHooks &hooks);
 void registerGenerateCommand(CLI::App &app, const CommandHooks &hooks);
+void registerChatCommand(CLI::App &app, const CommandHooks &hooks);
+void registerPerplexityCommand(CLI::App &app, const CommandHooks &hooks);
 void registerBenchCommand(CLI::App &app, const CommandHooks &hooks);
 
 } // namespace ajour::tools

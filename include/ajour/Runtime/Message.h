@@ -1,0 +1,18 @@
+/// The message that a failing call of the runtime leaves for its thread.
+#ifndef AJOUR_RUNTIME_MESSAGE_H
+#define AJOUR_RUNTIME_MESSAGE_H
+
+#include "ajour/ABI/StatusCodes.h"
+
+namespace ajour::runtime {
+
+/// Stores this thread's message and returns `status`. Characters that are not printable become '?',
+/// because names come from untrusted files.
+__attribute__((format(printf, 2, 3), cold)) ajour_status_code fail(ajour_status_code status, const char *format, ...);
+
+/// This thread's last message.
+const char *lastMessage();
+
+} // namespace ajour::runtime
+
+#endif
