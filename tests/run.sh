@@ -67,7 +67,7 @@ run_ctest() {
 # The programs among the sanitized build's targets: what reads bytes that nobody has checked.
 sanitized_programs() {
   ninja -C build/sanitize -t targets all 2>/dev/null |
-    sed -n -E 's#^(bin/fuzz/Fuzz[A-Za-z0-9]+|bin/tests/(EncodingTest|LanguageTest|RuntimeTests|SimplifyTests|ToolSupportTest|[A-Za-z0-9]*Import[A-Za-z0-9]*|TFLiteTests)): .*#\1#p' | sort -u
+    sed -n -E 's#^(bin/fuzz/Fuzz[A-Za-z0-9]+|bin/tests/(EncodingTest|LanguageTest|RuntimeTests|SimplifyTests|TextTests|ToolSupportTest|[A-Za-z0-9]*Import[A-Za-z0-9]*|TFLiteTests)): .*#\1#p' | sort -u
 }
 
 build_sanitized() {
@@ -81,6 +81,13 @@ run_sanitized_test() {
   local name=$1
   timeout 900 "build/sanitize/bin/tests/$name" --gtest_brief=1 "--gtest_output=xml:$results/sanitize-$name.xml"
   [ -s "$results/sanitize-$name.xml" ]
+}
+
+# Threads that create, run and destroy sessions and generators over one model.
+run_thread_test() {
+  local name=$1
+  timeout 900 "build/tsan/bin/tests/$name" --gtest_brief=1 --gtest_filter="$2" "--gtest_output=xml:$results/tsan-$name.xml"
+  [ -s "$results/tsan-$name.xml" ]
 }
 
 # The same inputs each time: a longer search is made by hand.
@@ -112,5 +119,9 @@ if [ $sanitize = yes ] && stage "build with sanitizers" build_sanitized; then
       bin/fuzz/*) stage "fuzz: $name" run_fuzzer "$name" ;;
     esac
   done
+fi
+if [ $sanitize = yes ] && stage "build with ThreadSanitizer" build_preset tsan; then
+  stage "test with ThreadSanitizer: TextTests" run_thread_test TextTests '*Generator*'
+  stage "test with ThreadSanitizer: RuntimeTests" run_thread_test RuntimeTests 'Session*:ThreadPool*:State*'
 fi
 finish
