@@ -363,6 +363,15 @@ typedef struct ajour_chat_options {
 AJOUR_API ajour_status_code ajour_tokenizer_render_chat(const ajour_tokenizer *tokenizer, const ajour_chat_message *messages, size_t count,
                                                         const ajour_chat_options *options, char *text, size_t capacity, size_t *bytes);
 
+/* ---- Text: grammars --------------------------------------------------------------------------- */
+
+/* Reads a grammar of what may be generated (docs/GRAMMAR.md) for the vocabulary of a tokenizer, which it does not need afterwards. It is
+ * immutable and may be used by any number of generators at once. Errors: INVALID_ARGUMENT (the message has line and column), OUT_OF_MEMORY. */
+AJOUR_API ajour_status_code ajour_grammar_create(const ajour_tokenizer *tokenizer, const char *text, size_t bytes,
+                                                 ajour_grammar **grammar);
+/* Null is ignored. */
+AJOUR_API void ajour_grammar_destroy(ajour_grammar *grammar);
+
 /* ---- Text: generation ------------------------------------------------------------------------- */
 
 /* Drives a language model's session: keeps what the model has seen, chooses tokens, gives out whole UTF-8 text. The session must

@@ -198,9 +198,37 @@ bool ajour_generator::isFirst() const {
   return true;
 }
 
-ajour_status_code ajour_generator::choose(int32_t &id) {
-  id = sampler.sample(logits.data(), driver.vocabulary, history.data(), history.size(), restricted ? allowed.data() : nullptr);
-  return id >= 0 ? AJOUR_OK : fail(AJOUR_STATE, "%s: the model gave no number as a logit", name());
+/// Which tokens the grammar allows now. `over`: none, because the text is complete.
+ajour_status_code ajour_generator::constrain(const ajour_generate_options &options, bool &over) {
+  const uint64_t *mask = grammar.allowed();
+  if (!mask)
+    return fail(AJOUR_OUT_OF_MEMORY, "%s: the grammar has too many ways to go on here", name());
+  bool any = grammar.hasNext();
+  choices = mask;
+  if (any && (options.flags & AJOUR_GENERATE_IGNORE_END)) {
+    any = false;
+    std::memcpy(allowed.data(), mask, allowed.size() * sizeof(uint64_t));
+    for (size_t i = 0; i < options.grammar->tree.ends.size(); ++i)
+      allowed[size_t(options.grammar->tree.ends[i]) >> 6] &= ~(uint64_t(1) << (options.grammar->tree.ends[i] & 63));
+    for (size_t i = 0; i < allowed.size(); ++i)
+      any |= allowed[i] != 0;
+    choices = allowed.data();
+  }
+  over = !any && grammar.mayEnd();
+  if (!any && !over)
+    return fail(AJOUR_STATE, "%s: the grammar allows no token of the vocabulary here", name());
+  return AJOUR_OK;
+}
+
+ajour_status_code ajour_generator::choose(const ajour_generate_options &options, int32_t &id) {
+  id = sampler.sample(logits.data(), driver.vocabulary, history.data(), history.size(), choices);
+  if (id < 0)
+    return fail(AJOUR_STATE, "%s: the model gave no number as a logit", name());
+  if (!options.grammar || tokenizer->tokenizer.endsGeneration(id))
+    return AJOUR_OK;
+  Text bytes;
+  tokenizer->tokenizer.decode(id, false, false, bytes);
+  return !bytes.failed() && grammar.advance(bytesOf(bytes)) ? AJOUR_OK : fail(AJOUR_OUT_OF_MEMORY, "%s: the grammar has too many ways to go on here", name());
 }
 
 /// Gives the callback a token, -1 for the end. False: it wants no more.
@@ -238,6 +266,9 @@ ajour_status_code ajour_generator::generate(const ajour_generate_options &option
   uint64_t start = nowNs();
   sampler.setOptions(samplerOptions(options));
   restricted = allowAll(!(options.flags & AJOUR_GENERATE_IGNORE_END));
+  choices = restricted ? allowed.data() : nullptr;
+  if (options.grammar && !grammar.reset(options.grammar->grammar, options.grammar->tree, options.grammar->identity, driver.vocabulary))
+    return fail(AJOUR_OUT_OF_MEMORY, "%s: the grammar has too many ways to begin", name());
   matcher.reset(options.stops, options.stop_count);
   if (tokenizer)
     decoder.reset(isFirst());
@@ -257,7 +288,14 @@ ajour_status_code ajour_generator::generate(const ajour_generate_options &option
     if ((status = advance()) != AJOUR_OK)
       break;
     int32_t id;
-    if ((status = choose(id)) != AJOUR_OK)
+    bool over = false;
+    if (options.grammar && (status = constrain(options, over)) != AJOUR_OK)
+      break;
+    if (over) {
+      result.end = AJOUR_END_GRAMMAR;
+      break;
+    }
+    if ((status = choose(options, id)) != AJOUR_OK)
       break;
     if (tokenizer && tokenizer->tokenizer.endsGeneration(id)) {
       result.end = AJOUR_END_MODEL;

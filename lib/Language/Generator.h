@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "Driver.h"
+#include "Grammar.h"
 #include "ajour/Language/Sampler.h"
 #include "ajour/Language/Tokenizer.h"
 
@@ -75,7 +76,6 @@ struct ajour_generator {
   ajour_generator_stats stats = {};
 
 private:
-  friend class Row;
   const char *name() const;
   /// Begins a call that may be cancelled.
   void begin() { stop.store(false, std::memory_order_seq_cst); }
@@ -88,7 +88,8 @@ private:
   ajour_status_code run(const int32_t *ids, size_t count, bool all);
   ajour_status_code keepCheckpoint();
   bool allowAll(bool ends);
-  ajour_status_code choose(int32_t &id);
+  ajour_status_code choose(const ajour_generate_options &options, int32_t &id);
+  ajour_status_code constrain(const ajour_generate_options &options, bool &over);
   bool say(const ajour_generate_options &options, int32_t id, bool &stopped);
   bool isFirst() const;
 
@@ -98,6 +99,8 @@ private:
   ajour::language::StopMatcher matcher;
   ajour::language::Buffer<uint64_t> allowed; ///< a bit for each token, where not all may be chosen
   bool restricted = false;
+  ajour::language::GrammarMatcher grammar;
+  const uint64_t *choices = nullptr; ///< what the choice is restricted to
   std::atomic<bool> stop{false};
   // What the model was after the last prompt, where it cannot rewind.
   ajour::language::Buffer<uint8_t> checkpoint;

@@ -183,6 +183,30 @@ ajour_status_code ajour_tokenizer_render_chat(const ajour_tokenizer *tokenizer, 
   return AJOUR_OK;
 }
 
+ajour_status_code ajour_grammar_create(const ajour_tokenizer *tokenizer, const char *text, size_t bytes, ajour_grammar **result) {
+  NEED(tokenizer);
+  NEED_UNLESS(text, bytes == 0);
+  NEED(result);
+  if (bytes > INT32_MAX)
+    return fail(AJOUR_INVALID_ARGUMENT, "a grammar of %zu bytes is too long", bytes);
+  static std::atomic<uint64_t> identities{0};
+  ajour_grammar *grammar = make<ajour_grammar>();
+  if (!grammar)
+    return fail(AJOUR_OUT_OF_MEMORY, "no memory for a grammar");
+  char message[400] = "";
+  bool parsed = grammar->grammar.parse({text ? text : "", bytes}, message, sizeof(message));
+  if (!parsed || !grammar->tree.build(tokenizer->tokenizer)) {
+    unmake(grammar);
+    return parsed ? fail(AJOUR_OUT_OF_MEMORY, "no memory for the vocabulary of a grammar") : fail(AJOUR_INVALID_ARGUMENT, "grammar: %s", message);
+  }
+  grammar->vocabulary = tokenizer->tokenizer.size();
+  grammar->identity = ++identities;
+  *result = grammar;
+  return AJOUR_OK;
+}
+
+void ajour_grammar_destroy(ajour_grammar *grammar) { unmake(grammar); }
+
 ajour_status_code ajour_generator_create(ajour_session *session, const ajour_tokenizer *tokenizer, ajour_generator **result) {
   NEED(session);
   NEED(result);
@@ -260,6 +284,8 @@ ajour_status_code ajour_generator_generate(ajour_generator *generator, const ajo
       return fail(AJOUR_INVALID_ARGUMENT, "stop string number %u is empty", i);
   if (options.stop_count != 0 && !generator->tokenizer)
     return fail(AJOUR_INVALID_ARGUMENT, "stop strings need a generator with a tokenizer");
+  if (options.grammar && (!generator->tokenizer || options.grammar->vocabulary != generator->tokenizer->tokenizer.size()))
+    return fail(AJOUR_INVALID_ARGUMENT, "the grammar was made for another tokenizer than the generator's");
   if (generator->history.size() == 0)
     return fail(AJOUR_STATE, "there is nothing to continue: set a prompt");
   ajour_generate_result done = {};

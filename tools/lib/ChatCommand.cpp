@@ -22,6 +22,7 @@ class Chat {
 public:
   Chat(ChatArguments &arguments, const CommandHooks &hooks)
       : arguments(arguments), language(arguments.file, hooks, arguments.threads), system(arguments.system) {
+    arguments.settings.openGrammar(language.tokenizer.get());
     if (!arguments.templateFile.empty()) {
       Bytes bytes = readFile(arguments.templateFile);
       source.assign(reinterpret_cast<const char *>(bytes.data()), bytes.size());

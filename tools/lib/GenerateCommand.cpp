@@ -23,6 +23,7 @@ std::string promptOf(const GenerateArguments &arguments) {
 
 void generateText(GenerateArguments &arguments, const CommandHooks &hooks) {
   LanguageModel language(arguments.file, hooks, arguments.threads);
+  arguments.settings.openGrammar(language.tokenizer.get());
   uint32_t flags = AJOUR_TEXT_ADD_SPECIAL | (arguments.settings.special ? AJOUR_TEXT_SPECIAL : 0);
   std::vector<int32_t> prompt = encode(language.tokenizer.get(), promptOf(arguments), flags);
   if (prompt.empty())

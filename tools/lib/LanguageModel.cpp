@@ -1,6 +1,8 @@
 //===- LanguageModel.cpp - Language models for the tools ------------------===//
 
 #include "ToolSupport/LanguageModel.h"
+#include "ToolSupport/Files.h"
+#include "ToolSupport/JsonSchema.h"
 
 #include <atomic>
 #include <csignal>
@@ -63,6 +65,21 @@ const ajour_generate_options &GenerateSettings::options() {
   return values;
 }
 
+void GenerateSettings::openGrammar(const ajour_tokenizer *tokenizer) {
+  const std::string &file = schemaFile.empty() ? grammarFile : schemaFile;
+  if (file.empty())
+    return;
+  Bytes bytes = readFile(file);
+  std::string text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+  if (!schemaFile.empty())
+    text = grammarOfSchema(text);
+  ajour_grammar *opened = nullptr;
+  if (ajour_grammar_create(tokenizer, text.data(), text.size(), &opened) != AJOUR_OK)
+    throw ToolError(file + ": " + ajour_last_message());
+  grammar.reset(opened);
+  values.grammar = opened;
+}
+
 void addGenerateOptions(CLI::App &command, GenerateSettings &settings) {
   ajour_generate_options &v = settings.values;
   command.add_option("-n,--tokens", v.max_tokens, "most tokens to generate; 0: as many as the model takes")->type_name("N")->capture_default_str();
@@ -80,6 +97,8 @@ void addGenerateOptions(CLI::App &command, GenerateSettings &settings) {
       ->expected(1)
       ->check([](const std::string &text) { return text.empty() ? "a stop text is empty" : ""; })
       ->type_name("TEXT");
+  CLI::Option *grammar = command.add_option("--grammar", settings.grammarFile, "file with a grammar of what may be generated")->type_name("FILE");
+  command.add_option("--json-schema", settings.schemaFile, "file with a JSON schema; what is generated fits it")->excludes(grammar)->type_name("FILE");
   command.add_flag("--ignore-eos", settings.ignoreEnd, "never choose the tokens that end texts");
   command.add_flag("--special", settings.special, "read control tokens in the text by their names, and show those generated");
 }

@@ -10,6 +10,9 @@
 
 namespace ajour::tools {
 
+struct GrammarDeleter {
+  void operator()(ajour_grammar *grammar) const { ajour_grammar_destroy(grammar); }
+};
 struct TokenizerDeleter {
   void operator()(ajour_tokenizer *tokenizer) const { ajour_tokenizer_destroy(tokenizer); }
 };
@@ -17,6 +20,7 @@ struct GeneratorDeleter {
   void operator()(ajour_generator *generator) const { ajour_generator_destroy(generator); }
 };
 using TokenizerPointer = std::unique_ptr<ajour_tokenizer, TokenizerDeleter>;
+using GrammarPointer = std::unique_ptr<ajour_grammar, GrammarDeleter>;
 using GeneratorPointer = std::unique_ptr<ajour_generator, GeneratorDeleter>;
 
 /// A model's own tokenizer. Throws ToolError.
@@ -47,12 +51,17 @@ struct GenerateSettings {
   /// The options with their lists; valid as long as this is unchanged.
   const ajour_generate_options &options();
 
+  /// Reads the grammar that the options name, if any. Throws ToolError.
+  void openGrammar(const ajour_tokenizer *tokenizer);
+
   ajour_generate_options values;
   std::vector<std::string> stops;
+  std::string grammarFile, schemaFile;
   bool ignoreEnd = false, special = false;
 
 private:
   std::vector<const char *> stopPointers;
+  GrammarPointer grammar;
 };
 void addGenerateOptions(CLI::App &command, GenerateSettings &settings);
 
