@@ -1,6 +1,10 @@
 // Tokenizers written for the purpose: each stage by itself, streams, and what is refused.
 #include "Vocabulary.h"
 
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
 using namespace ajour;
 using namespace ajour::test;
 
@@ -183,6 +187,35 @@ TEST(Tokenizer, DamagedDescriptionsAreRefused) {
     for (size_t i = 0; i < ids.size(); ++i)
       damaged.decode(ids[i], i == 0, true, text);
   }
+}
+
+// Begin and end tokens, and the chat template, stand in files beside a tokenizer.json.
+TEST(Tokenizer, FilesBesideItSayMore) {
+  std::string folder = testing::TempDir() + "ajour-tokenizer-" + std::to_string(getpid());
+  std::filesystem::create_directory(folder);
+  auto write = [&](const std::string &name, const std::string &contents) { std::ofstream(folder + "/" + name) << contents; };
+  write("tokenizer.json", document(smallBPE, R"("normalizer": null)", R"([{"id": 5, "content": "[B]", "special": true},
+      {"id": 6, "content": "[E]", "special": true}, {"id": 7, "content": "<|im_end|>", "special": true}])"));
+  LoadedTokenizer bare, full, separate;
+  loadFile(folder + "/tokenizer.json", bare);
+  EXPECT_EQ(bare.tokenizer.bos(), -1);
+  EXPECT_TRUE(bare.tokenizer.endsGeneration(7)) << "a known end of a turn";
+  EXPECT_EQ(bare.tokenizer.chatTemplate().size, 0u);
+  write("tokenizer_config.json", R"({"bos_token": "[B]", "eos_token": {"content": "[E]"}, "chat_template": [{"name": "tools", "template": "t"},
+      {"name": "default", "template": "{{ x }}"}]})");
+  write("generation_config.json", R"({"eos_token_id": [1, 6]})");
+  loadFile(folder + "/tokenizer.json", full);
+  EXPECT_EQ(full.tokenizer.bos(), 5);
+  EXPECT_EQ(full.tokenizer.eos(), 6);
+  EXPECT_TRUE(full.tokenizer.endsGeneration(1) && full.tokenizer.endsGeneration(6) && !full.tokenizer.endsGeneration(2));
+  EXPECT_EQ(std::string(full.tokenizer.chatTemplate().data, full.tokenizer.chatTemplate().size), "{{ x }}");
+  write("chat_template.jinja", "from a file");
+  loadFile(folder + "/tokenizer.json", separate);
+  EXPECT_EQ(std::string(separate.tokenizer.chatTemplate().data, separate.tokenizer.chatTemplate().size), "from a file");
+  write("tokenizer_config.json", "[1]");
+  std::vector<uint8_t> description;
+  EXPECT_EQ(importTokenizer(folder + "/tokenizer.json", description), folder + "/tokenizer_config.json: is no JSON object");
+  std::filesystem::remove_all(folder);
 }
 
 } // namespace

@@ -98,6 +98,12 @@ llvm::ArrayRef<const char *> preTokenizerPatterns(llvm::StringRef name);
 /// All these names, for messages.
 std::string preTokenizerNames();
 
+/// Control tokens that end a turn in models whose files do not say so.
+inline constexpr const char *turnEnds[] = {"<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>"};
+
+/// Reads what a tokenizer.json leaves to the files beside it: begin and end tokens, the chat template.
+std::string readCompanions(llvm::StringRef tokenizerPath, Builder &builder);
+
 /// The two importers, by format.
 std::string buildFromGGUF(const gguf::File &file, Builder &builder);
 std::string buildFromJSON(llvm::StringRef contents, Builder &builder);

@@ -344,9 +344,8 @@ private:
         b.t.end_of_generation.push_back(uint32_t(id));
     }
     // Ends of a turn that files do not always name.
-    static const char *ends[] = {"<|eot_id|>", "<|eom_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>"};
     for (size_t id = 0; id < tokens->size(); ++id)
-      if (typeOf(id) == TokenType::Control && is_contained(ends, tokens->string(id)) &&
+      if (typeOf(id) == TokenType::Control && is_contained(turnEnds, tokens->string(id)) &&
           !is_contained(b.t.end_of_generation, uint32_t(id)))
         b.t.end_of_generation.push_back(uint32_t(id));
     if (const Value *chat = file.find("tokenizer.chat_template"); chat && !chat->isArray() && chat->type() == ValueType::String)

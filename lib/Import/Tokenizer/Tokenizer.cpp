@@ -23,12 +23,14 @@ std::string importTokenizer(const std::string &path, std::vector<uint8_t> &descr
       problem = text::buildFromGGUF(model, builder);
   } else if (bytes.ltrim().starts_with("{")) {
     problem = text::buildFromJSON(bytes, builder);
+    if (problem.empty())
+      problem = text::readCompanions(path, builder);
   } else {
     problem = "is neither a GGUF file nor a tokenizer.json";
   }
   if (problem.empty())
     problem = builder.finish(description);
-  return problem.empty() || StringRef(problem).starts_with(path) ? problem : path + ": " + problem;
+  return problem.empty() || StringRef(problem).starts_with(path) || StringRef(problem).contains("_config.json: ") ? problem : path + ": " + problem;
 }
 
 std::string importTokenizerJSON(const std::string &contents, std::vector<uint8_t> &description) {
