@@ -10,8 +10,13 @@
 #include "Support/ModelFiles.h"
 
 #include "ajour/Import/Import.h"
+#include "ajour/Pipeline/Compile.h"
 
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
 #include <filesystem>
+#include <unistd.h>
 
 using namespace ajour;
 using namespace ajour::test;
@@ -84,6 +89,31 @@ TEST_F(Aarch64, SpeechEnhancement) {
   AJOUR_MODEL_FILE(noisy, "gtcrn/mix.wav");
   AJOUR_MODEL_FILE(published, "gtcrn/enh.wav");
   enhanceSpeech(emulatedAndCompared(), .05);
+}
+
+// A language model with its tokenizer: the golden text, and how well it foretells it.
+TEST_F(Aarch64, Stories) {
+  AJOUR_MODEL_FILE(golden, "stories260k/golden_greedy200.json");
+  AJOUR_MODEL_FILE(model, "stories260k/stories260K-f32.gguf");
+  std::string artifact = testing::TempDir() + "ajour-stories-" + std::to_string(getpid()) + ".ajour";
+  std::unique_ptr<mlir::MLIRContext> context = makeContext();
+  CompileOptions options;
+  options.levels = {AJOUR_LEVEL_neon, AJOUR_LEVEL_dotprod};
+  ASSERT_TRUE(mlir::succeeded(compileModel(context.get(), model, artifact, options)));
+  std::string expected = nlohmann::json::parse(readFile(golden))["text"].get<std::string>() + "\n";
+  for (const char *level : {"neon", "dotprod"}) {
+    std::string command = std::string("AJOUR_CPU=") + level + " qemu-aarch64 -cpu max -L /usr/aarch64-linux-gnu " + findAarch64Runner() + " generate " + artifact +
+                          " --temperature 0 -n 200 -t 1";
+    FILE *pipe = popen(command.c_str(), "r");
+    ASSERT_NE(pipe, nullptr);
+    std::string text;
+    char piece[4096];
+    for (size_t n; (n = fread(piece, 1, sizeof(piece), pipe)) > 0;)
+      text.append(piece, n);
+    EXPECT_EQ(pclose(pipe), 0) << command;
+    EXPECT_EQ(text, expected) << level;
+  }
+  std::filesystem::remove(artifact);
 }
 
 struct Aarch64Noise : testing::TestWithParam<const char *> {
