@@ -67,6 +67,12 @@ void ajour_reference_unpack_f16_f32(const uint16_t *block, float *dst, int64_t n
 void ajour_reference_unpack_codebook_f32(const uint8_t *block, const float *table, float *dst, int64_t nr, int64_t high,
                                          int64_t groups, int64_t group, int64_t bits, int64_t flags);
 
+/* One token and head; adds to result, which holds zeros. */
+void ajour_reference_attention(const float *query, const void *key, int64_t key_stride, const float *key_scales, const void *value,
+                               int64_t value_stride, const float *value_scales, int64_t scale_stride, const int64_t *range,
+                               const float *mask, int64_t mask_row, const float *slope, const float *sink, double *result, int64_t size,
+                               int64_t width, int64_t key_type, int64_t value_type, double scale, double soft_cap);
+
 #ifdef __cplusplus
 }
 #endif

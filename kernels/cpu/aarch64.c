@@ -22,3 +22,4 @@
 #include "gemm_q/neon.c"
 #include "winograd_f32/neon.c"
 #include "unpack/neon.c"
+#include "attention/neon.c"

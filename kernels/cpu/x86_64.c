@@ -31,3 +31,5 @@
 #include "winograd_f32/avx512.c"
 #include "unpack/avx2.c"
 #include "unpack/avx512.c"
+#include "attention/avx2.c"
+#include "attention/avx512.c"

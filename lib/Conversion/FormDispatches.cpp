@@ -262,7 +262,7 @@ void Former::copyReturnedOperands() {
 }
 
 void Former::growEpilogue(Group &group) {
-  if (group.root->getNumResults() != 1 || isa<nn::ScatterElementsOp, nn::ScatterNDOp>(group.root))
+  if (group.root->getNumResults() != 1 || isa<nn::ScatterElementsOp, nn::ScatterNDOp, nn::AttentionOp>(group.root))
     return;
   // Values behind the root by the order of their elements: 0 is the root's, each reordering makes another.
   llvm::DenseMap<Value, int> orders{{group.root->getResult(0), 0}};
@@ -537,6 +537,10 @@ AffineExpr countMacs(func::FuncOp callee) {
       total = total + nn::numElements(nn::getDims(matmul.getResult()), context) * depth;
     } else if (auto experts = dyn_cast<nn::ExpertMatmulOp>(op)) {
       total = total + nn::numElements(nn::getDims(experts.getResult()), context) * nn::getDims(experts.getLhs())[2];
+    } else if (auto attention = dyn_cast<nn::AttentionOp>(op); attention && !attention.getPositions()) {
+      // With positions the number of rows that count is known to the runtime only.
+      nn::Dims query = nn::getDims(attention.getQuery()), out = nn::getDims(attention.getResult()), key = nn::getDims(attention.getKey());
+      total = total + nn::numElements(ArrayRef(query).drop_back(), context) * key[key.size() - 3] * (query.back() + out.back());
     } else if (isa<nn::RnnOp, nn::GruOp, nn::LstmOp>(op)) {
       // Each row of each step meets all recurrent weights.
       nn::Dims input = nn::getDims(op->getOperand(0));
@@ -566,6 +570,8 @@ unsigned macElementType(func::FuncOp callee) {
       add(op->getOperand(1));
     } else if (auto experts = dyn_cast<nn::ExpertMatmulOp>(op)) {
       add(experts.getLhs());
+    } else if (isa<nn::AttentionOp>(op)) {
+      add(op->getOperand(0));
     } else if (auto matmul = dyn_cast<nn::MatmulOp>(op)) {
       add(matmul.getLhs());
       add(matmul.getRhs());

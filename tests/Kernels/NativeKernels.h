@@ -80,6 +80,7 @@ inline std::vector<NativeKernel> nativeKernels(ajour_kernel_op op) {
   AJOUR_GEMV_KERNELS_NATIVE(AJOUR_ROW)
   AJOUR_WINOGRAD_KERNELS_NATIVE(AJOUR_ROW)
   AJOUR_UNPACK_KERNELS_NATIVE(AJOUR_ROW)
+  AJOUR_ATTENTION_KERNELS_NATIVE(AJOUR_ROW)
 #undef AJOUR_ROW
   return kernels;
 }

@@ -133,6 +133,29 @@ static inline int64_t ajour_unpack_group_bytes(int64_t bits, int64_t group, int6
          (flags & AJOUR_UNPACK_ZERO_POINTS ? 16 : 0) + (flags & AJOUR_UNPACK_REAL_ZEROS ? parameter : 0);
 }
 
+/* Attention of m tokens and the `heads` query heads that share a key and value head. For token t and head h, over the rows j from
+ * ranges[t * 3] to before ranges[t * 3 + 1] (both within the rows there are, and below 2^31; an empty range gives 0):
+ *   score(j) = cap(scale * sum over d < size of query[t * query_stride + h * size + d] * key(j)[d])
+ *              + slopes[h] * (j - ranges[t * 3 + 2]) + mask[t * mask_token + h * mask_head + j * mask_row]
+ *   result[t * result_stride + h * width + d] = sum over j of e^score(j) * value(j)[d] / (sum over j of e^score(j) + e^sinks[h])
+ * cap(x) = soft_cap * tanh(x / soft_cap), or x if soft_cap is 0. slopes, mask and sinks may be null; mask_row is 0 or 1. key(j) starts
+ * at key + j * key_stride (bytes) and holds `size` elements of key_type: f32, f16, i8 (times key_scales[j * scale_stride]) or pairs of 4
+ * bits in u8 (byte i: element i in its low half and i + size / 2 in its high half, each less 8, times the scale); value(j) likewise, `width`
+ * elements. scratch: ajour_attention_scratch floats. No operand is read past its end; rows of the next
+ * AJOUR_ATTENTION_BLOCK may be prefetched. A row that only some tokens attend to must be finite. */
+#define AJOUR_ATTENTION_BLOCK 64
+#define AJOUR_ATTENTION_PADDED(n) (((n) + 15) / 16 * 16)
+typedef void ajour_attention_f32_fn(const float *query, int64_t query_stride, const void *key, int64_t key_stride,
+                                    const float *key_scales, const void *value, int64_t value_stride, const float *value_scales,
+                                    int64_t scale_stride, const int64_t *ranges, const float *mask, int64_t mask_token,
+                                    int64_t mask_head, int64_t mask_row, const float *slopes, const float *sinks, float *result,
+                                    int64_t result_stride, float *scratch, int64_t m, int64_t heads, int64_t size, int64_t width,
+                                    int64_t key_type, int64_t value_type, float scale, float soft_cap);
+static inline int64_t ajour_attention_scratch(int64_t rows, int64_t size, int64_t width) {
+  return rows * (size + AJOUR_ATTENTION_PADDED(width) + 2) +
+         (AJOUR_ATTENTION_PADDED(size) + AJOUR_ATTENTION_PADDED(width) + 16) * AJOUR_ATTENTION_BLOCK + 16;
+}
+
 /* dst[r * ldd + p] = src[r * lds + p] ^ flip for p < k, 0 for k <= p < k_padded, r < m. */
 typedef void ajour_copy_rows_8bit_fn(const void *src, int64_t lds, void *dst, int64_t ldd, int64_t m, int64_t k,
                                      int64_t k_padded, int64_t flip);
@@ -309,6 +332,7 @@ typedef enum ajour_kernel_op {
   AJOUR_KERNEL_gemm_q5,
   AJOUR_KERNEL_gemm_q6,
   AJOUR_KERNEL_gemm_q8,
+  AJOUR_KERNEL_attention_f32,
 } ajour_kernel_op;
 
 #include "../../../kernels/cpu/Kernels.def"
@@ -329,6 +353,7 @@ static const ajour_kernel_row ajour_kernel_table[] = {
     AJOUR_GEMV_KERNELS_X86_64(AJOUR_ROW) AJOUR_GEMV_KERNELS_AARCH64(AJOUR_ROW)
     AJOUR_WINOGRAD_KERNELS_X86_64(AJOUR_ROW) AJOUR_WINOGRAD_KERNELS_AARCH64(AJOUR_ROW)
     AJOUR_UNPACK_KERNELS_X86_64(AJOUR_ROW) AJOUR_UNPACK_KERNELS_AARCH64(AJOUR_ROW)
+    AJOUR_ATTENTION_KERNELS_X86_64(AJOUR_ROW) AJOUR_ATTENTION_KERNELS_AARCH64(AJOUR_ROW)
 #undef AJOUR_ROW
 };
 
@@ -355,11 +380,13 @@ static inline const ajour_kernel_row *ajour_find_kernel(ajour_kernel_op op, ajou
 #define AJOUR_GEMV_KERNELS_NATIVE AJOUR_GEMV_KERNELS_X86_64
 #define AJOUR_WINOGRAD_KERNELS_NATIVE AJOUR_WINOGRAD_KERNELS_X86_64
 #define AJOUR_UNPACK_KERNELS_NATIVE AJOUR_UNPACK_KERNELS_X86_64
+#define AJOUR_ATTENTION_KERNELS_NATIVE AJOUR_ATTENTION_KERNELS_X86_64
 #elif defined(__aarch64__)
 #define AJOUR_CPU_KERNELS_NATIVE AJOUR_CPU_KERNELS_AARCH64
 #define AJOUR_GEMV_KERNELS_NATIVE AJOUR_GEMV_KERNELS_AARCH64
 #define AJOUR_WINOGRAD_KERNELS_NATIVE AJOUR_WINOGRAD_KERNELS_AARCH64
 #define AJOUR_UNPACK_KERNELS_NATIVE AJOUR_UNPACK_KERNELS_AARCH64
+#define AJOUR_ATTENTION_KERNELS_NATIVE AJOUR_ATTENTION_KERNELS_AARCH64
 #endif
 #ifdef AJOUR_CPU_KERNELS_NATIVE
 #define AJOUR_ROW(op, symbol, level, mr, nr, kr, lhs, rhs, acc) ajour_##op##_fn symbol;
@@ -367,6 +394,7 @@ AJOUR_CPU_KERNELS_NATIVE(AJOUR_ROW)
 AJOUR_GEMV_KERNELS_NATIVE(AJOUR_ROW)
 AJOUR_WINOGRAD_KERNELS_NATIVE(AJOUR_ROW)
 AJOUR_UNPACK_KERNELS_NATIVE(AJOUR_ROW)
+AJOUR_ATTENTION_KERNELS_NATIVE(AJOUR_ROW)
 #undef AJOUR_ROW
 #endif
 #define AJOUR_ROW(op, symbol) ajour_##op##_fn symbol;

@@ -199,6 +199,7 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
         .Case([&](nn::CumsumOp op) { lowerCumsum(op); })
         .Case([&](nn::TopKOp op) { lowerTopK(op); })
         .Case<nn::ScatterElementsOp, nn::ScatterNDOp>([&](Operation *op) { lowerScatter(op); })
+        .Case([&](nn::AttentionOp op) { lowerAttention(op); })
         .Case<nn::RnnOp, nn::GruOp, nn::LstmOp>([&](Operation *op) { lowerRecurrent(op, recurrent); })
         .Default([&](Operation *op) {
           bindContraction(op);

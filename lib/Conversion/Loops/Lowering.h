@@ -198,6 +198,8 @@ private:
   void lowerCumsum(nn::CumsumOp op);
   void lowerTopK(nn::TopKOp op);
   void lowerScatter(mlir::Operation *op);
+  void lowerAttention(nn::AttentionOp op);
+  void emitRanges(nn::AttentionOp op, mlir::Value first, mlir::Value count, mlir::Value ranges);
   void lowerGemm(const GemmPlan &plan);
   void lowerDepthwise(const DepthwisePlan &plan);
   void lowerRecurrent(mlir::Operation *op, const RecurrentPlan &plan);
