@@ -11,7 +11,7 @@ namespace ajour::tools {
 /// What the command line says of how a model is compiled.
 struct CompileArguments {
   std::string model;
-  std::vector<std::string> targets, cpus, dims, bindings;
+  std::vector<std::string> targets, cpus, dims, bindings, caches;
   unsigned optimization = 3;
   bool allowNewerOpset = false, winograd = true;
 };

@@ -59,6 +59,13 @@ std::pair<std::string, std::string> splitNamed(const std::string &option, const 
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
+/// What --kv takes.
+const std::map<std::string, CacheType> &cacheTypes() {
+  static const std::map<std::string, CacheType> types = {
+      {"f32", CacheType::F32}, {"f16", CacheType::F16}, {"int8", CacheType::I8}, {"int4", CacheType::I4}};
+  return types;
+}
+
 } // namespace
 
 CompileOptions optionsOf(const CompileArguments &arguments) {
@@ -67,6 +74,10 @@ CompileOptions optionsOf(const CompileArguments &arguments) {
   options.optimization = arguments.optimization;
   options.lowering.winograd = arguments.winograd;
   options.import.allowNewerOpset = arguments.allowNewerOpset;
+  if (!arguments.caches.empty()) {
+    options.import.keys = cacheTypes().at(arguments.caches.front());
+    options.import.values = cacheTypes().at(arguments.caches.back());
+  }
   for (const std::string &text : arguments.dims) {
     auto [name, value] = splitNamed("--dim", text);
     options.import.dims[name] = parseBounds(value);
@@ -106,6 +117,10 @@ void addImportSettings(CLI::App &command, CompileArguments &arguments) {
       ->check(checkedBy([](const std::string &text) { parseBounds(splitNamed("--dim", text).second); }));
   command.add_option("--bind", arguments.bindings, "NAME=FILE.npy makes an input a constant")
       ->check(checkedBy([](const std::string &text) { splitNamed("--bind", text); }));
+  command.add_option("--kv", arguments.caches, "How a language model keeps keys and values: f32, f16, int8 or int4; KEYS,VALUES for each its own")
+      ->delimiter(',')
+      ->expected(1, 2)
+      ->check(CLI::IsMember(cacheTypes()));
   command.add_flag("--allow-newer-opset", arguments.allowNewerOpset,
                    "Read operator sets newer than the newest known one as that one");
 }

@@ -66,6 +66,10 @@ std::unique_ptr<mlir::Pass> createChannelMajorPass(std::function<bool(nn::ConvOp
 /// what pruned networks are full of. Exact, except that infinities and NaN in such a channel no longer reach a sum as NaN.
 std::unique_ptr<mlir::Pass> createDeadChannelsPass();
 
+/// `nn-attention`: products of activations around a softmax become nn.attention. Floating point results change by rounding only, and rows
+/// whose scores are all -infinity are 0 instead of NaN.
+std::unique_ptr<mlir::Pass> createAttentionPass();
+
 /// `nn-matmul-shape`: batch dimensions that only the left operand has become rows. Exact.
 std::unique_ptr<mlir::Pass> createMatmulShapePass();
 

@@ -19,6 +19,9 @@ struct DimBounds {
   int64_t max = -1; ///< -1: none
 };
 
+/// How a language model keeps keys or values between calls. Of few bits: rounded, with one scale for each position and head.
+enum class CacheType { F32, F16, I8, I4 };
+
 struct ImportOptions {
   /// By dimension name; a dimension without a name is called `INPUT.AXIS`.
   std::map<std::string, DimBounds> dims;
@@ -26,6 +29,8 @@ struct ImportOptions {
   std::map<std::string, HostTensor> bindings;
   /// Accept operator sets newer than the newest known one, read as that.
   bool allowNewerOpset = false;
+  /// Of language models.
+  CacheType keys = CacheType::F16, values = CacheType::F16;
   /// Called now and then with the phase, what is done and the total.
   std::function<void(const char *phase, int64_t done, int64_t total)> progress;
 };
@@ -42,9 +47,9 @@ mlir::OwningOpRef<mlir::ModuleOp> importTFLite(mlir::MLIRContext *context, const
                                                const ImportOptions &options);
 
 /// Language models: a GGUF file (or the first of a split model), and a Hugging Face folder or a .safetensors file in one, with its
-/// config.json. The module's main takes `tokens` and `positions` (i64 [tokens]) and `visible` (i1 [tokens, length]: the positions that
-/// each token attends to) and gives `logits` (f32 [tokens, vocabulary]); keys and values are states. `tokens` goes to 512 and `length`
-/// to 4096, or to the model's context, unless `dims` says otherwise.
+/// config.json. The module's main takes `tokens` and `positions` (i64 [tokens]) and gives `logits` (f32 [tokens, vocabulary]); keys and values
+/// of each position are states (docs/decisions/0013-attention.md). `tokens` goes to 512, and positions to 4096 or to the model's
+/// context; `dims` says otherwise by the names `tokens` and `length`.
 mlir::OwningOpRef<mlir::ModuleOp> importGGUF(mlir::MLIRContext *context, const std::string &path,
                                              const ImportOptions &options);
 mlir::OwningOpRef<mlir::ModuleOp> importHuggingFace(mlir::MLIRContext *context, const std::string &path,

@@ -15,7 +15,8 @@ struct Stage {
   std::function<std::unique_ptr<Pass>()> make;
 };
 
-/// Quantised arithmetic is recognised before dequantisations of weights are computed; layouts are chosen
+/// Quantised arithmetic is recognised before dequantisations of weights are computed, attention when it is known what stays in
+/// floating point; layouts are chosen
 /// last, when it is known what remains, and followed by folding of what they turned around.
 const std::vector<Stage> &stages() {
   static const std::vector<Stage> all = {
@@ -24,6 +25,7 @@ const std::vector<Stage> &stages() {
       {"nn-integer", [] { return createIntegerPass(); }},
       {"nn-weights", [] { return createWeightsPass(); }},
       {"nn-fold-weights", [] { return createFoldPass({/*foldDequantize=*/true}); }},
+      {"nn-attention", [] { return createAttentionPass(); }},
       {"nn-fold-affine", [] { return createFoldAffinePass(); }},
       {"nn-layout", [] { return createLayoutPass(); }},
       {"nn-fold-layout", [] { return createFoldPass({/*foldDequantize=*/true}); }},

@@ -58,12 +58,15 @@ std::string findShards(const std::string &folder, std::vector<std::string> &path
 }
 
 /// How many tokens a compiled model takes unless the user says otherwise: in one call, and in all. Both decide what a session
-/// holds: keys and values, and the scores of attention.
+/// holds: intermediates, and keys and values.
 constexpr int64_t usualTokens = 512, usualLength = 4096;
 
 /// Bounds the dimensions as `--dim` says, or as is usual. Returns an empty string, or what is wrong.
 std::string boundDimensions(const ImportOptions &options, architectures::TransformerConfig &config) {
   int64_t most = config.context;
+  config.keys = options.keys, config.values = options.values;
+  if ((options.keys == CacheType::I4 || options.values == CacheType::I4) && config.headSize % 2)
+    return "keys and values of 4 bits need heads of an even size, found " + std::to_string(config.headSize);
   config.context = std::min(most, usualLength);
   std::optional<int64_t> tokens;
   for (const auto &[name, bounds] : options.dims) {

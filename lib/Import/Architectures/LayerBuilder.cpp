@@ -18,7 +18,7 @@ std::string nameOf(StringRef pattern, int64_t layer) {
 LayerBuilder::LayerBuilder(MLIRContext *context, const std::string &path, const std::string &architecture, const WeightSource &weights)
     : context(context), path(path), architecture(architecture), weights(weights), b(context),
       location(FileLineColLoc::get(context, path, 0, 0)), tokens(getAffineSymbolExpr(0, context)),
-      length(getAffineSymbolExpr(1, context)), f32(Float32Type::get(context)), i64(IntegerType::get(context, 64)) {}
+      f32(Float32Type::get(context)), i64(IntegerType::get(context, 64)) {}
 
 void LayerBuilder::at(StringRef weight, StringRef kind) {
   location = makeNodeLocation(context, {path, weight.str(), kind.str(), nodes++});

@@ -73,7 +73,7 @@ public:
   const WeightSource &weights;
   mlir::OpBuilder b;
   mlir::Location location;
-  mlir::AffineExpr tokens, length; ///< symbols of the module: tokens of a call, positions that are in use
+  mlir::AffineExpr tokens; ///< the module's symbol: tokens of a call
   mlir::Type f32, i64;
   bool good = true;
 

@@ -2,6 +2,7 @@
 #include "Transformer.h"
 
 #include "../GGUF/Blocks.h"
+#include "Cache.h"
 
 #include "ajour/ABI/ElementTypes.h"
 #include "ajour/Dialect/NN/NN.h"
@@ -31,31 +32,36 @@ public:
     OwningOpRef<ModuleOp> module(ModuleOp::create(location));
     (*module)->setAttr("nn.source", b.getStringAttr(llvm::sys::path::filename(path)));
     auto symbol = [&](const char *name, int64_t most) { return nn::SymbolAttr::get(context, b.getStringAttr(name), 1, most); };
-    (*module)->setAttr("nn.symbols", b.getArrayAttr({symbol("tokens", c.tokens), symbol("length", c.context)}));
-    SmallVector<Type> inputs = {nn::makeTensor({tokens}, i64), nn::makeTensor({tokens}, i64),
-                                nn::makeTensor({tokens, length}, b.getI1Type())};
+    (*module)->setAttr("nn.symbols", b.getArrayAttr({symbol("tokens", c.tokens)}));
+    SmallVector<Type> inputs = {nn::makeTensor({tokens}, i64), nn::makeTensor({tokens}, i64)};
     SmallVector<Type> outputs = {type({tokens, expr(c.vocabulary)})};
     layers = c.layers;
+    std::vector<std::string> states;
     for (int64_t layer = 0; layer < int64_t(layers.size()); ++layer) {
       countHeads(layer);
-      RankedTensorType cache = type({expr(c.context), expr(layers[layer].keyValueHeads * c.headSize)});
-      inputs.append(2, cache);
-      outputs.append(2, cache);
+      for (auto [name, cacheType] : {std::pair("key.", c.keys), {"value.", c.values}}) {
+        cache.emplace_back(name + std::to_string(layer), cacheType, c.context, layers[layer].keyValueHeads, c.headSize);
+        for (const auto &[stateName, stateType] : cache.back().states(context)) {
+          states.push_back(stateName);
+          inputs.push_back(stateType);
+          outputs.push_back(stateType);
+        }
+      }
     }
     b.setInsertionPointToEnd(module->getBody());
     auto main = func::FuncOp::create(b, location, "main", b.getFunctionType(inputs, outputs));
-    for (auto [i, name] : {std::pair(0, "tokens"), {1, "positions"}, {2, "visible"}})
+    for (auto [i, name] : {std::pair(0, "tokens"), {1, "positions"}})
       main.setArgAttr(i, "nn.name", b.getStringAttr(name));
     main.setResultAttr(0, "nn.name", b.getStringAttr("logits"));
-    for (size_t i = 0; i < 2 * layers.size(); ++i) {
-      StringAttr name = b.getStringAttr((i % 2 ? "value." : "key.") + std::to_string(i / 2));
-      main.setArgAttr(3 + i, nn::stateAttr, name);
-      main.setResultAttr(1 + i, nn::stateAttr, name);
+    for (auto [i, name] : llvm::enumerate(states)) {
+      main.setArgAttr(2 + i, nn::stateAttr, b.getStringAttr(name));
+      main.setResultAttr(1 + i, nn::stateAttr, b.getStringAttr(name));
     }
     b.setInsertionPointToEnd(main.addEntryBlock());
     positions = main.getArgument(1);
-    visible = main.getArgument(2);
-    caches.assign(main.args_begin() + 3, main.args_end());
+    ValueRange before = main.getArguments().drop_front(2);
+    for (CacheSide &side : cache)
+      side.bind(before);
     Value logits = forward(main.getArgument(0));
     for (const std::string &name : weights.unused()) {
       at(name, "weight");
@@ -64,7 +70,11 @@ public:
     if (!good)
       return nullptr;
     SmallVector<Value> results = {logits};
-    results.append(caches);
+    for (const CacheSide &side : cache) {
+      results.push_back(side.rows);
+      if (side.scales)
+        results.push_back(side.scales);
+    }
     func::ReturnOp::create(b, location, results);
     return module;
   }
@@ -153,18 +163,6 @@ private:
     return nn::ConcatOp::create(b, location, ValueRange{rotated, rest}, 2);
   }
 
-  /// Writes keys or values of these tokens to their positions of a state, and gives those of all positions up to `length`, as
-  /// [kv, 1, length, size].
-  Value remember(Value x, int64_t state) {
-    int64_t kv = layers[state / 2].keyValueHeads, size = c.headSize;
-    Value rows = reshape(x, {tokens, expr(kv * size)});
-    Value index = reshape(positions, {tokens, expr(1)});
-    Value written = nn::ScatterNDOp::create(b, location, caches[state], index, rows);
-    caches[state] = written;
-    Value first = part(written, {0, 0}, {1, 1}, {length, expr(kv * size)});
-    return transpose(reshape(first, {length, expr(kv), expr(1), expr(size)}), {1, 2, 0, 3});
-  }
-
   /// Queries, keys and values of each head, [tokens, heads, size].
   bool project(Value x, int64_t layer, Value &q, Value &k, Value &v) {
     int64_t size = c.headSize, heads = layers[layer].heads, kv = layers[layer].keyValueHeads;
@@ -214,25 +212,9 @@ private:
     return isWholeNorm(pattern, layer, heads) ? x : norm(x, pattern, layer, c.norm);
   }
 
-  /// Which positions a token attends to in a layer with a window: the newest of the visible ones.
-  Value windowed(int64_t window) {
-    if (window <= 0 || window >= c.context)
-      return visible;
-    Value &mask = windows[window];
-    if (!mask) {
-      Value places = nn::IotaOp::create(b, location, nn::makeTensor({expr(1), length}, i64), 1);
-      Value distance = binary(nn::BinaryKind::sub, reshape(positions, {tokens, expr(1)}), places);
-      Value most = nn::ConstantOp::create(b, location, nn::makeTensor({int64_t(1), int64_t(1)}, i64),
-                                          nn::makeConstant(nn::makeTensor({int64_t(1), int64_t(1)}, i64), ArrayRef(reinterpret_cast<const char *>(&window), 8)));
-      Value near = nn::CompareOp::create(b, location, nn::CompareKind::lt, distance, most);
-      mask = binary(nn::BinaryKind::bit_and, visible, near);
-    }
-    return mask;
-  }
-
-  /// Attention over the visible positions with as many query heads on each key-value head as there are (grouped-query attention).
+  /// Attention over the positions up to a token's own with as many query heads on each key-value head as there are (grouped-query attention).
   Value attention(Value x, int64_t layer) {
-    int64_t size = c.headSize, kv = layers[layer].keyValueHeads, heads = layers[layer].heads, group = heads / kv;
+    int64_t size = c.headSize, kv = layers[layer].keyValueHeads, heads = layers[layer].heads;
     Value q, k, v;
     if (!x || !project(x, layer, q, k, v))
       return nullptr;
@@ -243,16 +225,12 @@ private:
     at(nameOf(names.output, layer), "attention");
     q = rotate(q, heads, layers[layer].rope);
     k = rotate(k, kv, layers[layer].rope);
-    k = remember(k, 2 * layer);
-    v = remember(v, 2 * layer + 1);
-    // [kv, group, tokens, size] against [kv, 1, length, size].
-    q = transpose(reshape(q, {tokens, expr(kv), expr(group), expr(size)}), {1, 2, 0, 3});
-    Value scores = matmul(q, k, Value(), true);
-    scores = scale(scores, c.attentionScale != 0 ? c.attentionScale : 1.0f / std::sqrt(float(size)));
-    scores = softCap(scores, c.attentionCap);
-    Value masked = nn::SelectOp::create(b, location, reshape(windowed(layers[layer].window), {expr(1), expr(1), tokens, length}), scores, constant({1, 1, 1, 1}, {-INFINITY}));
-    Value weights = nn::SoftmaxOp::create(b, location, masked, 3, false);
-    Value mixed = transpose(matmul(weights, v, Value(), false), {2, 0, 1, 3});
+    CacheSide &keys = cache[2 * layer], &values = cache[2 * layer + 1];
+    keys.write(b, location, k, positions);
+    values.write(b, location, v, positions);
+    float scale = c.attentionScale != 0 ? c.attentionScale : 1.0f / std::sqrt(float(size));
+    Value mixed = nn::AttentionOp::create(b, location, q, keys.rows, values.rows, positions, Value(), Value(), Value(), keys.scales, values.scales,
+                                          APFloat(scale), APFloat(c.attentionCap), layers[layer].window);
     return linear(reshape(mixed, {tokens, expr(heads * size)}), names.output, layer, c.hidden, c.turnedWeights);
   }
 
@@ -298,10 +276,9 @@ private:
   const TransformerConfig &c;
   const TransformerNames &names;
   std::vector<LayerConfig> layers; ///< as their weights are
-  Value positions, visible;
+  Value positions;
   SmallVector<Value> cosines, sines;    ///< of each rotary embedding
-  SmallVector<Value> caches;            ///< key, value, key, value, ...
-  std::map<int64_t, Value> windows;     ///< masks by their width
+  std::vector<CacheSide> cache;         ///< keys, values, keys, values, ... of the layers
 };
 
 } // namespace

@@ -6,6 +6,8 @@
 #include "Parameters.h"
 #include "Rope.h"
 
+#include "ajour/Import/Import.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
@@ -56,6 +58,7 @@ struct TransformerConfig {
   std::vector<LayerConfig> layers;
   int64_t hidden = 0, headSize = 0, vocabulary = 0, context = 0;
   int64_t tokens = 0; ///< most of one call; `context` is the most in all
+  CacheType keys = CacheType::F16, values = CacheType::F16; ///< as they are kept
   NormConfig norm;
   std::vector<RopeConfig> ropes;
   bool ropeInterleaved = false; ///< pairs are neighbours; else halves of what is rotated
@@ -69,10 +72,9 @@ struct TransformerConfig {
   ExpertsConfig experts;
 };
 
-/// A module whose main takes tokens [tokens] and their positions [tokens] (i64) and says by visible [tokens, length] (i1) which of
-/// the first `length` positions each token attends to; it gives logits [tokens, vocabulary] (f32). Keys and values are states
-/// [context, heads * size] of each layer: what earlier calls wrote at other positions is there. Every operation is located at the
-/// weight that it uses. Null after diagnostics; all weights that are missing, misshapen or without a use are named.
+/// A module whose main takes tokens [tokens] and their positions [tokens] (i64) and gives logits [tokens, vocabulary] (f32). Keys and
+/// values are states of each layer (Cache.h): a token attends to all positions up to its own, or to the last of them in a layer with a
+/// window, as this call and earlier ones wrote them. Every operation is located at the weight that it uses. Null after diagnostics; all weights that are missing, misshapen or without a use are named.
 mlir::OwningOpRef<mlir::ModuleOp> buildTransformer(mlir::MLIRContext *context, const std::string &path,
                                                    const TransformerConfig &config, const WeightSource &weights);
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include <unistd.h>
 
@@ -67,12 +68,8 @@ SmallModel::~SmallModel() {
 std::vector<HostTensor> SmallModel::inputs() const {
   int64_t count = int64_t(tokens.size());
   std::vector<int64_t> positions(tokens.size());
-  std::vector<uint8_t> visible(size_t(count * count));
-  for (int64_t i = 0; i < count; ++i) {
-    positions[size_t(i)] = i;
-    std::fill_n(visible.begin() + i * count, i + 1, uint8_t(1));
-  }
-  return {makeTensor(AJOUR_I64, {count}, tokens), makeTensor(AJOUR_I64, {count}, positions), makeTensor(AJOUR_BOOL, {count, count}, visible)};
+  std::iota(positions.begin(), positions.end(), 0);
+  return {makeTensor(AJOUR_I64, {count}, tokens), makeTensor(AJOUR_I64, {count}, positions)};
 }
 
 void SmallModel::compare(const HostTensor &found, const std::string &form) const {
