@@ -310,6 +310,9 @@ bool Former::acceptsOperand(const Group &group, OpOperand &use, Operation *produ
     return true;
   if (isa<nn::ReduceOp, nn::SoftmaxOp, nn::LayerNormOp, nn::CumsumOp>(group.root))
     return use.getOwner() != group.root || !isa<nn::PadOp, nn::ConcatOp>(producer) || !isExpensive(producer);
+  // Updates are read once each, indices for each update; the data is copied, or is where the result goes.
+  if (isa<nn::ScatterNDOp>(group.root))
+    return use.getOwner() != group.root || use.getOperandNumber() == 2 || (use.getOperandNumber() == 1 && isView(producer));
   if (group.root->hasAttr(channelMajorAttr))
     return use.getOwner() == group.root && readsThroughViews(use) && isa<nn::TransposeOp>(producer);
   if (use.getOwner() == group.root && !readsThroughViews(use))

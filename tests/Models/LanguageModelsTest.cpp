@@ -31,10 +31,10 @@ Golden readGolden(const std::string &path) {
 }
 
 /// How many of the golden next tokens the model's logits prefer.
-size_t countAgreeing(const std::string &model, const Golden &golden) {
+size_t countAgreeing(const std::string &model, const Golden &golden, const ImportOptions &options = {}) {
   std::unique_ptr<mlir::MLIRContext> context = makeContext();
   DiagnosticCollector diagnostics(context.get(), model);
-  mlir::OwningOpRef<mlir::ModuleOp> module = importModel(context.get(), model, {});
+  mlir::OwningOpRef<mlir::ModuleOp> module = importModel(context.get(), model, options);
   if (!module) {
     ADD_FAILURE() << diagnostics.text();
     return 0;
@@ -70,5 +70,101 @@ INSTANTIATE_TEST_SUITE_P(Compiled, Stories,
                          testing::Values(std::pair("stories260K-f32.gguf", 200), std::pair("hf/model.safetensors", 200),
                                          std::pair("stories260K-f16.gguf", 200), std::pair("stories260K-q8_0.gguf", 197),
                                          std::pair("stories260K-q5_1.gguf", 193), std::pair("stories260K-q4_0.gguf", 170)));
+
+// What keys and values of fewer bits cost: f32 and f16 nothing.
+TEST(Stories, KeysAndValuesOfEveryType) {
+  AJOUR_MODEL_FILE(file, "stories260k/golden_greedy200.json");
+  AJOUR_MODEL_FILE(model, "stories260k/stories260K-f32.gguf");
+  Golden golden = readGolden(file);
+  for (auto [keys, values, least] : {std::tuple(CacheType::F32, CacheType::F32, 200), {CacheType::I8, CacheType::F16, 190}, {CacheType::I8, CacheType::I8, 190},
+                                     {CacheType::I8, CacheType::I4, 120}, {CacheType::I4, CacheType::I4, 100}}) {
+    ImportOptions options;
+    options.keys = keys, options.values = values;
+    size_t agreeing = countAgreeing(model, golden, options);
+    std::printf("keys %d, values %d: %zu of 200 tokens\n", int(keys), int(values), agreeing);
+    EXPECT_GE(agreeing, size_t(least));
+  }
+}
+
+/// A language model and a session of it.
+class StoriesSession : public testing::Test {
+protected:
+  void SetUp() override {
+    AJOUR_MODEL_FILE(file, "stories260k/stories260K-f32.gguf");
+    AJOUR_MODEL_FILE(text, "stories260k/golden_greedy200.json");
+    tokens = readGolden(text).tokens;
+    std::unique_ptr<mlir::MLIRContext> context = makeContext();
+    mlir::OwningOpRef<mlir::ModuleOp> module = importModel(context.get(), file, {});
+    ASSERT_TRUE(module);
+    compiled = CompiledModel::compile(*module);
+    ASSERT_TRUE(compiled);
+    ASSERT_EQ(ajour_model_load_file(compiled->path().c_str(), nullptr, &model), AJOUR_OK) << ajour_last_message();
+    session = open();
+  }
+  void TearDown() override {
+    for (ajour_session *opened : sessions)
+      ajour_session_destroy(opened);
+    ajour_model_destroy(model);
+  }
+  ajour_session *open() {
+    ajour_session *opened = nullptr;
+    EXPECT_EQ(ajour_session_create(model, nullptr, &opened), AJOUR_OK) << ajour_last_message();
+    sessions.push_back(opened);
+    return opened;
+  }
+  /// The logits behind each of the tokens from `first` to before `last`, given one at a time or together at their positions.
+  std::vector<float> give(ajour_session *to, size_t first, size_t last, bool together) {
+    std::vector<float> logits;
+    for (size_t at = first; at < last;) {
+      int64_t count = together ? int64_t(last - first) : 1;
+      std::vector<int64_t> positions(static_cast<size_t>(count));
+      std::iota(positions.begin(), positions.end(), int64_t(at));
+      ajour_tensor_view view = AJOUR_INIT(ajour_tensor_view);
+      EXPECT_EQ(ajour_session_set_input(to, 0, tokens.data() + at, &count, 1), AJOUR_OK) << ajour_last_message();
+      EXPECT_EQ(ajour_session_set_input(to, 1, positions.data(), &count, 1), AJOUR_OK) << ajour_last_message();
+      EXPECT_EQ(ajour_session_run(to), AJOUR_OK) << ajour_last_message();
+      EXPECT_EQ(ajour_session_output(to, 0, &view), AJOUR_OK);
+      const float *data = static_cast<const float *>(view.data);
+      logits.insert(logits.end(), data, data + view.dims[0] * view.dims[1]);
+      at += size_t(count);
+    }
+    return logits;
+  }
+
+  std::vector<int64_t> tokens;
+  std::unique_ptr<CompiledModel> compiled;
+  ajour_model *model = nullptr;
+  ajour_session *session = nullptr;
+  std::vector<ajour_session *> sessions;
+};
+
+TEST_F(StoriesSession, GoesBackExactly) {
+  give(session, 0, 90, true);
+  give(session, 90, 100, true);
+  std::vector<float> once = give(session, 100, 140, false);
+  // What lies behind the position has no influence, and neither has what another text left there.
+  std::reverse(tokens.begin() + 90, tokens.end());
+  give(session, 90, 200, true);
+  std::reverse(tokens.begin() + 90, tokens.end());
+  give(session, 90, 100, true);
+  EXPECT_EQ(give(session, 100, 140, false), once);
+}
+
+TEST_F(StoriesSession, APrefixIsReusedExactly) {
+  give(session, 0, 64, true);
+  std::vector<char> saved(ajour_model_saved_state_bytes(model));
+  ASSERT_EQ(ajour_session_save_state(session, saved.data(), saved.size()), AJOUR_OK) << ajour_last_message();
+  std::vector<float> fresh = give(session, 64, 100, true);
+  ajour_session *other = open();
+  give(other, 0, 17, true);
+  ASSERT_EQ(ajour_session_restore_state(other, saved.data(), saved.size()), AJOUR_OK) << ajour_last_message();
+  EXPECT_EQ(give(other, 64, 100, true), fresh);
+  // Another text behind the same prefix, then this one again.
+  give(other, 30, 50, true);
+  give(other, 30, 64, false);
+  std::vector<float> near = give(other, 64, 100, true);
+  for (size_t i = 0; i < near.size(); ++i)
+    ASSERT_NEAR(near[i], fresh[i], 2e-2f) << i;
+}
 
 } // namespace

@@ -152,7 +152,7 @@ typedef void ajour_attention_f32_fn(const float *query, int64_t query_stride, co
                                     int64_t result_stride, float *scratch, int64_t m, int64_t heads, int64_t size, int64_t width,
                                     int64_t key_type, int64_t value_type, float scale, float soft_cap);
 static inline int64_t ajour_attention_scratch(int64_t rows, int64_t size, int64_t width) {
-  return rows * (size + AJOUR_ATTENTION_PADDED(width) + 2) +
+  return rows * (size + AJOUR_ATTENTION_PADDED(width) + 17) +
          (AJOUR_ATTENTION_PADDED(size) + AJOUR_ATTENTION_PADDED(width) + 16) * AJOUR_ATTENTION_BLOCK + 16;
 }
 

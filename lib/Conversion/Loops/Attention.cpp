@@ -94,7 +94,7 @@ void DispatchLowering::lowerAttention(nn::AttentionOp op) {
   // ajour_attention_scratch as an expression.
   auto padded = [](AffineExpr n) { return n.ceilDiv(16) * 16; };
   int64_t itemRowCount = division.tokens * division.heads;
-  lowered.scratchBytes = ((query.back() + padded(out.back()) + 2) * itemRowCount + (padded(query.back()) + padded(out.back()) + 16) * AJOUR_ATTENTION_BLOCK + 16) * 4 +
+  lowered.scratchBytes = ((query.back() + padded(out.back()) + 17) * itemRowCount + (padded(query.back()) + padded(out.back()) + 16) * AJOUR_ATTENTION_BLOCK + 16) * 4 +
                          rangeBytes;
   Value size = e->size(query.back()), width = e->size(out.back()), null = LLVM::ZeroOp::create(e->b, e->loc, LLVM::LLVMPointerType::get(context));
   auto rowBytes = [&](Value stored, const nn::Dims &dims) { return e->mul(e->size(dims.back()), e->i64(nn::elementBytes(Emitter::elementType(stored)))); };

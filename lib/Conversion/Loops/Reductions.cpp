@@ -315,7 +315,8 @@ void DispatchLowering::lowerTopK(nn::TopKOp op) {
   });
 }
 
-/// A copy of the data, then the updates one after the other: their order decides, so there is one item.
+/// A copy of the data, then the updates one after the other: their order decides. Updates of whole rows are divided along the rows' first
+/// dimension; else there is one item.
 void DispatchLowering::lowerScatter(Operation *op) {
   Value data = op->getOperand(0), indices = op->getOperand(1), updates = op->getOperand(2);
   nn::Dims dims = nn::getDims(data), updateDims = nn::getDims(updates), indexDims = nn::getDims(indices);
@@ -323,21 +324,34 @@ void DispatchLowering::lowerScatter(Operation *op) {
   auto elements = dyn_cast<nn::ScatterElementsOp>(op);
   nn::ScatterKind kind = elements ? elements.getKind() : cast<nn::ScatterNDOp>(op).getKind();
   Value target = operandPointer(OperandSpec::Result, 0);
-  items(getAffineConstantExpr(1, context), [&](Value) {
+  size_t prefix = elements ? updateDims.size() : indexDims.size() - 1;
+  int64_t tuple = elements ? int64_t(dims.size()) : *nn::getConstant(indexDims.back());
+  bool divides = prefix < updateDims.size();
+  items(divides ? updateDims[prefix] : getAffineConstantExpr(1, context), [&](Value item) {
+    // Indices of a shape whose dimension `at` is the item's.
+    auto walk = [&](const nn::Dims &shape, size_t at, function_ref<void(ArrayRef<Value>)> body) {
+      nn::Dims walked(shape);
+      if (divides)
+        walked.erase(walked.begin() + at);
+      e->nest(walked, [&](ArrayRef<Value> part) {
+        Index index(part.begin(), part.end());
+        if (divides)
+          index.insert(index.begin() + at, item);
+        body(index);
+      });
+    };
     // In place, the elements that stay are there already.
     if (!inPlaceArgument(callee))
-      e->nest(dims, [&](ArrayRef<Value> index) {
+      walk(dims, tuple, [&](ArrayRef<Value> index) {
         e->storeAt(e->element(data, index), target, e->linearize(index, dims), element);
       });
-    e->nest(updateDims, [&](ArrayRef<Value> index) {
+    walk(updateDims, prefix, [&](ArrayRef<Value> index) {
       Index where;
       if (elements) {
         where.assign(index.begin(), index.end());
         size_t axis = elements.getAxis();
         where[axis] = e->wrapIndex(e->element(indices, index), Emitter::elementType(indices), e->size(dims[axis]));
       } else {
-        size_t prefix = indexDims.size() - 1;
-        int64_t tuple = *nn::getConstant(indexDims.back());
         for (int64_t i = 0; i < tuple; ++i) {
           Index component(index.begin(), index.begin() + prefix);
           component.push_back(e->i64(i));
