@@ -64,7 +64,7 @@ std::optional<Written> match(MatmulOp mixed) {
 /// Heads are the last batch dimension if their number is known, else there is one head and all of those are leading.
 class Rewriter {
 public:
-  Rewriter(PatternRewriter &b, const Written &written) : b(b), w(written), loc(b.getFusedLoc({written.scores.getLoc(), written.softmax.getLoc(), written.mixed.getLoc()})) {}
+  Rewriter(PatternRewriter &b, Written &written) : b(b), w(written), loc(b.getFusedLoc({written.scores.getLoc(), written.softmax.getLoc(), written.mixed.getLoc()})) {}
 
   bool run() {
     Dims q = getDims(w.scores.getLhs()), k = getDims(w.scores.getRhs()), v = getDims(w.mixed.getRhs());
@@ -111,7 +111,7 @@ private:
   }
 
   PatternRewriter &b;
-  const Written &w;
+  Written &w;
   Location loc;
   bool hasHeads = false;
 };
