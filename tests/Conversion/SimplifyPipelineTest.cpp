@@ -52,9 +52,9 @@ TEST_F(SimplifyPipelineTest, everyPrefixKeepsTheMeaning) {
     options.stages = stages;
     checkStages(options, {1e-5});
     // The layouts' own stage leaves the turned weight of the dense layer, the next one computes it.
-    EXPECT_EQ(countLayoutOps(main()).transposes == 0, stages >= 8) << stages;
+    EXPECT_EQ(countLayoutOps(main()).transposes == 0, stages >= 9) << stages;
   }
-  EXPECT_EQ(simplifyStages()[7], "nn-fold-layout");
+  EXPECT_EQ(simplifyStages()[8], "nn-fold-layout");
 }
 
 } // namespace
