@@ -48,7 +48,7 @@ mlir::OwningOpRef<mlir::ModuleOp> importTFLite(mlir::MLIRContext *context, const
 
 /// Language models: a GGUF file (or the first of a split model), and a Hugging Face folder or a .safetensors file in one, with its
 /// config.json. The module's main takes `tokens` and `positions` (i64 [tokens]) and gives `logits` (f32 [tokens, vocabulary]); keys and values
-/// of each position are states (docs/decisions/0013-attention.md). `tokens` goes to 512, and positions to 4096 or to the model's
+/// of each position are states (docs/decisions/0014-attention.md). `tokens` goes to 512, and positions to 4096 or to the model's
 /// context; `dims` says otherwise by the names `tokens` and `length`.
 mlir::OwningOpRef<mlir::ModuleOp> importGGUF(mlir::MLIRContext *context, const std::string &path,
                                              const ImportOptions &options);
