@@ -330,7 +330,7 @@ TEST_F(CompilerCommands, TokenizeShowsTokensAndText) {
 }
 
 TEST_F(CompilerCommands, GenerateTakesLanguageModels) {
-  EXPECT_EQ(call({"generate", model}).err, "error: " + model + ": is no language model: expected the inputs 'tokens' and 'positions', the output 'logits' and states\n");
+  EXPECT_NE(call({"generate", model}).err.find("is no language model"), std::string::npos);
   EXPECT_EQ(call({"generate", model, "--stop", ""}).code, 2);
   std::string folder = directory.file("hf");
   ASSERT_EQ(mkdir(folder.c_str(), 0777), 0);
