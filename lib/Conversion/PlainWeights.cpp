@@ -52,9 +52,9 @@ static int64_t bytesOf(Value value) { return nn::estimateBytes(cast<RankedTensor
 // Plain constants
 //===----------------------------------------------------------------------===//
 
-static void readNumbers(std::span<const float> numbers, const WeightShape &shape, PlainWeight &weight) {
+static void readNumbers(std::span<const float> numbers, uint32_t type, const WeightShape &shape, PlainWeight &weight) {
   weight.mask = encoding::nonzeroMask(numbers);
-  weight.values = encoding::detectValues(shape, numbers);
+  weight.values = encoding::detectValues(shape, numbers, type);
 }
 
 static bool readFloats(Operation *product, ElementsAttr constant, const WeightShape &shape, PlainWeight &weight) {
@@ -63,14 +63,16 @@ static bool readFloats(Operation *product, ElementsAttr constant, const WeightSh
   if (constant.getElementType().isF32() && !isTurned(product) &&
       reinterpret_cast<uintptr_t>(bytes.data()) % sizeof(float) == 0) {
     // Large weights are looked at where they are.
-    readNumbers({reinterpret_cast<const float *>(bytes.data()), bytes.size() / sizeof(float)}, shape, weight);
+    readNumbers({reinterpret_cast<const float *>(bytes.data()), bytes.size() / sizeof(float)}, AJOUR_F32, shape, weight);
     return true;
   }
   auto numbers = nn::constantFloats(constant);
   if (!numbers)
     return false;
+  storage = {};
   toRows(product, shape, *numbers);
-  readNumbers(*numbers, shape, weight);
+  uint32_t type = nn::getElementTypeId(constant.getElementType());
+  readNumbers(*numbers, type == AJOUR_F16 || type == AJOUR_BF16 ? type : AJOUR_F32, shape, weight);
   return true;
 }
 
@@ -159,7 +161,10 @@ static bool readGrouped(Operation *product, nn::DequantizeGroupedOp op, const We
   if (!input || (op.getZeroPoints() && !op.getOffsets() && !zero))
     return false;
   auto type = cast<RankedTensorType>(op.getInput().getType()), scales = cast<RankedTensorType>(op.getScales().getType());
-  std::vector<int64_t> codes = *nn::constantInts(input);
+  // Each is at most 8 bits: large weights are not widened.
+  std::vector<char> storage;
+  ArrayRef<char> codes = nn::constantBytes(input, storage);
+  bool isSigned = !nn::isUnsigned(input.getElementType());
   std::vector<double> zeros;
   if (zero) {
     if (auto integers = nn::constantInts(zero))
@@ -173,12 +178,12 @@ static bool readGrouped(Operation *product, nn::DequantizeGroupedOp op, const We
   weight.mask.resize(codes.size());
   for (size_t i = 0; i < codes.size(); ++i)
     // With offsets no code stands for 0 everywhere.
-    weight.mask[i] = op.getOffsets() || double(codes[i]) != (zeros.empty() ? 0 : zeros[parameter(int64_t(i))]);
+    weight.mask[i] = op.getOffsets() || (isSigned ? int8_t(codes[i]) : uint8_t(codes[i])) != (zeros.empty() ? 0 : zeros[parameter(int64_t(i))]);
   toRows(product, shape, weight.mask);
   encoding::Values &values = weight.values;
   values.kind = ValuesKind::Int;
   values.bits = op.getBits();
-  values.isSigned = !nn::isUnsigned(type.getElementType());
+  values.isSigned = isSigned;
   values.hasZeroPoints = llvm::any_of(zeros, [](double z) { return z != 0; });
   values.type = nn::getElementTypeId(scales.getElementType());
   values.granularity = granularityOf(product, type, scales, op.getAxis(), op.getGroup());

@@ -408,7 +408,7 @@ template <typename Round> static bool survives(std::span<const float> numbers, R
   return std::all_of(numbers.begin(), numbers.end(), [&](float x) { return round(x) == x; });
 }
 
-Values detectValues(const WeightShape &shape, std::span<const float> numbers) {
+Values detectValues(const WeightShape &shape, std::span<const float> numbers, uint32_t type) {
   Values values;
   // A codebook pays only where it is much smaller than what it serves.
   if (std::vector<float> found = distinct(numbers, 256); !found.empty() && found.size() * 8 <= numbers.size()) {
@@ -430,7 +430,9 @@ Values detectValues(const WeightShape &shape, std::span<const float> numbers) {
     values.granularity = Granularity::Channel;
     return values;
   }
-  if (survives(numbers, [](float x) { return halfToFloat(floatToHalf(x)); }))
+  if (type != AJOUR_F32)
+    values.type = type;
+  else if (survives(numbers, [](float x) { return halfToFloat(floatToHalf(x)); }))
     values.type = AJOUR_F16;
   else if (survives(numbers, [](float x) { return bfloatToFloat(floatToBFloat(x)); }))
     values.type = AJOUR_BF16;

@@ -11,8 +11,7 @@
 #include "ajour/ajour.h"
 
 #include "mlir/IR/AffineMap.h"
-
-#include <cstring>
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 
@@ -20,9 +19,14 @@ namespace ajour {
 
 /// Segment numbers: constants first, then executables.
 static constexpr unsigned constantSegment = 0;
-static constexpr uint64_t constantAlignment = 64;
 
-ArtifactBuilder::ArtifactBuilder(ModuleOp module) : module(module), main(module.lookupSymbol<func::FuncOp>("main")) {
+static std::string directoryOf(StringRef path) {
+  StringRef parent = llvm::sys::path::parent_path(path);
+  return parent.empty() ? "." : parent.str();
+}
+
+ArtifactBuilder::ArtifactBuilder(ModuleOp module, const std::string &path)
+    : module(module), path(path), main(module.lookupSymbol<func::FuncOp>("main")), store(directoryOf(path)) {
   describeInterface();
 }
 
@@ -149,7 +153,7 @@ void ArtifactBuilder::describeStates() {
     out->next = isInPlace(state.result) ? state.argument : main.getNumArguments() + state.result;
     if (state.initial) {
       out->initial_segment = constantSegment;
-      out->initial_offset = appendConstant(nn::constantBytes(state.initial));
+      out->initial_offset = store.append(nn::constantBytes(state.initial));
     }
     model.states.push_back(std::move(out));
   }
@@ -158,13 +162,6 @@ void ArtifactBuilder::describeStates() {
 //===----------------------------------------------------------------------===//
 // Constants
 //===----------------------------------------------------------------------===//
-
-uint64_t ArtifactBuilder::appendConstant(std::vector<char> bytes) {
-  uint64_t offset = llvm::alignTo(constantBytes, constantAlignment);
-  constantBytes = offset + bytes.size();
-  pieces.push_back({offset, std::move(bytes)});
-  return offset;
-}
 
 unsigned ArtifactBuilder::constantBuffer(artifact::ProgramT &program, const std::string &key,
                                          function_ref<std::vector<char>()> make) {
@@ -175,7 +172,7 @@ unsigned ArtifactBuilder::constantBuffer(artifact::ProgramT &program, const std:
   if (isNewPlace) {
     std::vector<char> bytes = make();
     uint64_t size = bytes.size();
-    place->second = {appendConstant(std::move(bytes)), size};
+    place->second = {store.append(std::move(bytes)), size};
   }
   auto buffer = std::make_unique<artifact::BufferT>();
   buffer->kind = artifact::BufferKind::Constant;
@@ -187,18 +184,7 @@ unsigned ArtifactBuilder::constantBuffer(artifact::ProgramT &program, const std:
 }
 
 bool ArtifactBuilder::readConstants(void *context, uint64_t offset, void *to, size_t bytes) {
-  auto &self = *static_cast<ArtifactBuilder *>(context);
-  std::memset(to, 0, bytes);
-  auto piece = llvm::upper_bound(self.pieces, offset, [](uint64_t at, const Piece &p) { return at < p.offset; });
-  if (piece != self.pieces.begin())
-    --piece;
-  for (; piece != self.pieces.end() && piece->offset < offset + bytes; ++piece) {
-    uint64_t from = std::max(offset, piece->offset);
-    uint64_t end = std::min(offset + bytes, piece->offset + piece->bytes.size());
-    if (from < end)
-      std::memcpy(static_cast<char *>(to) + (from - offset), piece->bytes.data() + (from - piece->offset), end - from);
-  }
-  return true;
+  return static_cast<ArtifactBuilder *>(context)->store.read(offset, to, bytes);
 }
 
 static std::string packKey(const PackSpec &spec, ArrayRef<ElementsAttr> constants) {
@@ -374,11 +360,11 @@ void ArtifactBuilder::planBuffers(artifact::ProgramT &program) {
   program.arena_bytes = total;
 }
 
-std::string ArtifactBuilder::write(const std::string &path) {
+std::string ArtifactBuilder::write() {
   std::vector<SegmentSource> segments;
   SegmentSource weights;
   weights.name = "constants";
-  weights.size = constantBytes;
+  weights.size = store.size();
   weights.read = readConstants;
   weights.context = this;
   segments.push_back(weights);

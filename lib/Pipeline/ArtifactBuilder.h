@@ -2,6 +2,8 @@
 #ifndef AJOUR_LIB_PIPELINE_ARTIFACTBUILDER_H
 #define AJOUR_LIB_PIPELINE_ARTIFACTBUILDER_H
 
+#include "ConstantStore.h"
+
 #include "ajour/ABI/Artifact_generated.h"
 #include "ajour/ABI/CpuFeatures.h"
 #include "ajour/Conversion/Dispatch.h"
@@ -29,13 +31,14 @@ struct LevelCode {
 
 class ArtifactBuilder {
 public:
-  explicit ArtifactBuilder(mlir::ModuleOp module);
+  /// For a file at `path`.
+  ArtifactBuilder(mlir::ModuleOp module, const std::string &path);
 
   /// Adds a program for an architecture; its levels in ascending order.
   void addProgram(ajour_arch arch, std::vector<LevelCode> levels);
 
   /// Writes the file whole; an empty string or a message.
-  std::string write(const std::string &path);
+  std::string write();
 
 private:
   std::unique_ptr<artifact::ExprT> expr(mlir::AffineExpr expr);
@@ -47,20 +50,15 @@ private:
   void describeStates();
   unsigned constantBuffer(artifact::ProgramT &program, const std::string &key, llvm::function_ref<std::vector<char>()> make);
   void planBuffers(artifact::ProgramT &program);
-  uint64_t appendConstant(std::vector<char> bytes);
   static bool readConstants(void *context, uint64_t offset, void *to, size_t bytes);
 
   mlir::ModuleOp module;
+  std::string path;
   mlir::func::FuncOp main;
   artifact::ModelT model;
 
   // The constants of all programs stand in one segment, each once, in the order of first use.
-  struct Piece {
-    uint64_t offset;
-    std::vector<char> bytes;
-  };
-  std::vector<Piece> pieces;
-  uint64_t constantBytes = 0;
+  ConstantStore store;
   std::map<std::string, std::pair<uint64_t, uint64_t>> constantPlaces; // key -> offset, size
   std::map<std::string, unsigned> constantBuffers;                      // of the program being built
   std::vector<std::vector<char>> executables;

@@ -201,7 +201,7 @@ static LogicalResult lowerLevels(ModuleOp module, const CompileOptions &options,
 
 /// Writes the artifact of the codes.
 static LogicalResult writeCodes(ModuleOp module, const std::string &path, std::vector<LevelCode> &codes) {
-  ArtifactBuilder builder(module);
+  ArtifactBuilder builder(module, path);
   for (ajour_arch arch : {AJOUR_ARCH_X86_64, AJOUR_ARCH_AARCH64}) {
     std::vector<LevelCode> own;
     for (LevelCode &code : codes)
@@ -210,7 +210,7 @@ static LogicalResult writeCodes(ModuleOp module, const std::string &path, std::v
     if (!own.empty())
       builder.addProgram(arch, std::move(own));
   }
-  std::string message = builder.write(path);
+  std::string message = builder.write();
   if (!message.empty())
     return emitError(module.getLoc()) << message;
   return success();

@@ -37,8 +37,8 @@ struct Detected {
 Detected detectStructure(const WeightShape &shape, std::span<const uint8_t> nonzero, const Values &values);
 
 /// The values of plain numbers: integers of few bits times a scale, a codebook of at most 256 entries (or 16 a row), f16 or bf16, else f32.
-/// Each gives the numbers back exactly.
-Values detectValues(const WeightShape &shape, std::span<const float> numbers);
+/// Each gives the numbers back exactly. `type`: they are known to be numbers of this type.
+Values detectValues(const WeightShape &shape, std::span<const float> numbers, uint32_t type = AJOUR_F32);
 
 /// The fewest bits that hold all codes, which are given with 8; granularity and type stay.
 Values detectValues(std::span<const int8_t> codes, const Values &given);

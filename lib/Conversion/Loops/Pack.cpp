@@ -59,9 +59,12 @@ static std::vector<char> foldedBias(const PackSpec &spec, ArrayRef<ElementsAttr>
 
 /// Codes of few bits as numbers from 0 to 2^bits - 1: signed ones are shifted by half of that.
 static std::vector<uint8_t> unsignedCodes(ElementsAttr attr, int64_t bits) {
-  std::vector<char> storage;
-  ArrayRef<char> bytes = nn::constantBytes(attr, storage);
-  std::vector<uint8_t> codes(bytes.begin(), bytes.end());
+  std::vector<uint8_t> codes;
+  {
+    std::vector<char> storage;
+    ArrayRef<char> bytes = nn::constantBytes(attr, storage);
+    codes.assign(bytes.begin(), bytes.end());
+  }
   uint8_t half = nn::isUnsigned(attr.getElementType()) ? 0 : 1 << (bits - 1), mask = (1 << bits) - 1;
   for (uint8_t &code : codes)
     code = (code + half) & mask;

@@ -69,14 +69,15 @@ template <typename T> static std::optional<T> onlyValue(std::optional<std::vecto
   return values->front();
 }
 
+// Weights that are still in a file are not read to see whether they are all one number.
 std::optional<float> floatSplat(Value value) {
   ElementsAttr attr = getConstantValue(value);
-  return attr && isa<FloatType>(attr.getElementType()) ? onlyValue(constantFloats(attr)) : std::nullopt;
+  return attr && isa<FloatType>(attr.getElementType()) && !isLazyConstant(attr) ? onlyValue(constantFloats(attr)) : std::nullopt;
 }
 
 std::optional<int64_t> intSplat(Value value) {
   ElementsAttr attr = getConstantValue(value);
-  return attr && isa<IntegerType>(attr.getElementType()) ? onlyValue(constantInts(attr)) : std::nullopt;
+  return attr && isa<IntegerType>(attr.getElementType()) && !isLazyConstant(attr) ? onlyValue(constantInts(attr)) : std::nullopt;
 }
 
 template <typename T>

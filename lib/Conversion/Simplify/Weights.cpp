@@ -34,8 +34,13 @@ bool hasReadableGroups(RankedTensorType weight, RankedTensorType parameters, int
 bool isSparse(ElementsAttr attr) {
   if (!attr)
     return false;
-  std::vector<float> values = *constantFloats(attr);
-  return llvm::count(values, 0.0f) * 2 > int64_t(values.size());
+  assert(attr.getElementType().isF16() && "halves are counted");
+  std::vector<char> storage;
+  ArrayRef<char> bytes = constantBytes(attr, storage);
+  size_t zeros = 0, count = bytes.size() / 2;
+  for (size_t i = 0; i < count; ++i)
+    zeros += bytes[2 * i] == 0 && (bytes[2 * i + 1] & 0x7f) == 0;
+  return zeros * 2 > count;
 }
 
 /// Whether the operation that defines a product's weight is one that its kernel unpacks.

@@ -2,10 +2,13 @@
 #include "ajour/ABI/ElementTypes.h"
 #include "ajour/Dialect/NN/NN.h"
 #include "ajour/Dialect/NN/Shapes.h"
+#include "ajour/Encoding/Half.h"
 
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
-#include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/DenseSet.h"
+
+#include <mutex>
 
 using namespace mlir;
 
@@ -13,6 +16,69 @@ namespace ajour::nn {
 
 /// Constants up to this many bytes print in full in IR text.
 static constexpr size_t inlineBytes = 64;
+
+//===----------------------------------------------------------------------===//
+// Constants that are made when they are asked for
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What the blob of such a constant holds instead of its bytes.
+struct Lazy {
+  size_t bytes;
+  std::function<void(MutableArrayRef<char>)> fill;
+};
+
+/// Those that are alive. A blob of text from outside may hold anything, so they are known by where they are, not by what is in them.
+class LazyConstants {
+public:
+  void add(const Lazy *lazy) {
+    std::lock_guard guard(lock);
+    alive.insert(lazy);
+  }
+  void remove(const Lazy *lazy) {
+    std::lock_guard guard(lock);
+    alive.erase(lazy);
+  }
+  const Lazy *find(const AsmResourceBlob &blob) {
+    if (blob.getData().size() != sizeof(Lazy))
+      return nullptr;
+    std::lock_guard guard(lock);
+    auto found = alive.find(static_cast<const void *>(blob.getData().data()));
+    return found == alive.end() ? nullptr : static_cast<const Lazy *>(*found);
+  }
+
+private:
+  std::mutex lock;
+  llvm::DenseSet<const void *> alive;
+};
+} // namespace
+
+static LazyConstants &lazyConstants() {
+  static LazyConstants all;
+  return all;
+}
+
+ElementsAttr makeLazyConstant(RankedTensorType type, std::function<void(MutableArrayRef<char>)> fill) {
+  size_t bytes = size_t(type.getNumElements()) * size_t(elementBytes(type.getElementType()));
+  auto *lazy = new Lazy{bytes, std::move(fill)};
+  lazyConstants().add(lazy);
+  auto remove = [lazy](void *, size_t, size_t) {
+    lazyConstants().remove(lazy);
+    delete lazy;
+  };
+  return DenseResourceElementsAttr::get(
+      type, "data", AsmResourceBlob(ArrayRef(reinterpret_cast<const char *>(lazy), sizeof(Lazy)), alignof(Lazy), remove, /*dataIsMutable=*/false));
+}
+
+bool isLazyConstant(ElementsAttr attr) {
+  auto resource = dyn_cast<DenseResourceElementsAttr>(attr);
+  AsmResourceBlob *blob = resource ? resource.getRawHandle().getBlob() : nullptr;
+  return blob && lazyConstants().find(*blob);
+}
+
+//===----------------------------------------------------------------------===//
+// Bytes
+//===----------------------------------------------------------------------===//
 
 ElementsAttr makeConstant(RankedTensorType type, ArrayRef<char> bytes) {
   assert(type.hasStaticShape() &&
@@ -31,7 +97,14 @@ ElementsAttr makeConstant(RankedTensorType type, ArrayRef<char> bytes) {
 ArrayRef<char> constantBytes(ElementsAttr attr, std::vector<char> &storage) {
   if (auto resource = dyn_cast<DenseResourceElementsAttr>(attr)) {
     AsmResourceBlob *blob = resource.getRawHandle().getBlob();
-    return blob ? blob->getData() : ArrayRef<char>();
+    if (!blob)
+      return {};
+    const Lazy *lazy = lazyConstants().find(*blob);
+    if (!lazy)
+      return blob->getData();
+    storage.resize(lazy->bytes);
+    lazy->fill(storage);
+    return storage;
   }
   auto dense = cast<DenseElementsAttr>(attr);
   Type element = dense.getElementType();
@@ -53,6 +126,8 @@ ArrayRef<char> constantBytes(ElementsAttr attr, std::vector<char> &storage) {
 std::vector<char> constantBytes(ElementsAttr attr) {
   std::vector<char> storage;
   ArrayRef<char> bytes = constantBytes(attr, storage);
+  if (bytes.data() == storage.data() && bytes.size() == storage.size())
+    return storage;
   return std::vector<char>(bytes.begin(), bytes.end());
 }
 
@@ -91,11 +166,15 @@ std::optional<std::vector<int64_t>> constantInts(ElementsAttr attr) {
   }
 }
 
-static float convert(uint16_t bits, const llvm::fltSemantics &semantics) {
-  llvm::APFloat value(semantics, llvm::APInt(16, bits));
-  bool losesInfo;
-  value.convert(llvm::APFloat::IEEEsingle(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
-  return value.convertToFloat();
+/// What each f16 stands for.
+static const std::vector<float> &halfTable() {
+  static const std::vector<float> table = [] {
+    std::vector<float> values(65536);
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = encoding::halfToFloat(uint16_t(i));
+    return values;
+  }();
+  return table;
 }
 
 std::optional<std::vector<float>> constantFloats(ElementsAttr attr) {
@@ -108,11 +187,12 @@ std::optional<std::vector<float>> constantFloats(ElementsAttr attr) {
     return widen<double, float>(bytes);
   if (type != AJOUR_F16 && type != AJOUR_BF16)
     return std::nullopt;
+  const float *halves = type == AJOUR_F16 ? halfTable().data() : nullptr;
   std::vector<float> out(bytes.size() / 2);
   for (size_t i = 0; i < out.size(); ++i) {
     uint16_t bits;
     memcpy(&bits, bytes.data() + i * 2, 2);
-    out[i] = convert(bits, type == AJOUR_F16 ? llvm::APFloat::IEEEhalf() : llvm::APFloat::BFloat());
+    out[i] = halves ? halves[bits] : encoding::bfloatToFloat(bits);
   }
   return out;
 }

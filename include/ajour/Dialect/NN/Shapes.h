@@ -7,6 +7,7 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -76,7 +77,12 @@ std::pair<int64_t, int64_t> integerRange(mlir::Type type);
 /// is static and the byte count must match it.
 mlir::ElementsAttr makeConstant(mlir::RankedTensorType type, llvm::ArrayRef<char> bytes);
 
-/// The raw bytes of a constant made by makeConstant or parsed from text; splats are expanded.
+/// A constant whose bytes are made each time that they are asked for, and not kept: for weights that are still in a file. `fill` gets as
+/// many bytes as the type has; it is called from any thread and must give the same each time. What it holds lives as long as the context.
+mlir::ElementsAttr makeLazyConstant(mlir::RankedTensorType type, std::function<void(llvm::MutableArrayRef<char>)> fill);
+bool isLazyConstant(mlir::ElementsAttr attr);
+
+/// The raw bytes of a constant made by makeConstant, makeLazyConstant or parsed from text; splats are expanded.
 std::vector<char> constantBytes(mlir::ElementsAttr attr);
 /// A view of them without a copy when the attribute stores them whole; else fills `storage`.
 llvm::ArrayRef<char> constantBytes(mlir::ElementsAttr attr, std::vector<char> &storage);
