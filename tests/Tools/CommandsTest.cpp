@@ -145,6 +145,29 @@ TEST_F(Commands, InspectPrintsWhatIsThere) {
     EXPECT_NE(outcome.out.find(line), std::string::npos) << line << outcome.out;
 }
 
+TEST_F(Commands, InspectCountsMemoryAtSizes) {
+  auto bytesOf = [&](std::vector<std::string> more, const std::string &what) {
+    std::vector<std::string> arguments = {"inspect", artifact, "--memory", "--threads", "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    Outcome outcome = call(arguments);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    size_t at = outcome.out.find("\n" + what + " ");
+    return at == std::string::npos ? -1LL : std::stoll(outcome.out.substr(at + what.size() + 2));
+  };
+  // Inputs and output are N x 4 floats each, N at most 64.
+  long long most = bytesOf({}, "io_bytes"), two = bytesOf({"--dim", "N=2"}, "io_bytes");
+  EXPECT_GE(most, 3 * 64 * 16);
+  EXPECT_GE(two, 3 * 2 * 16);
+  EXPECT_LT(two, most / 4);
+  EXPECT_EQ(bytesOf({"--dim", "N=2"}, "total_bytes") - bytesOf({"--dim", "N=2"}, "session_bytes"),
+            bytesOf({}, "total_bytes") - bytesOf({}, "session_bytes"));
+  EXPECT_EQ(call({"inspect", artifact, "--dim", "N=2"}).code, 2);
+  Outcome outcome = call({"inspect", artifact, "--memory", "--dim", "M=2"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, "error: --dim M=2: the model has no such dimension\n");
+  EXPECT_EQ(call({"inspect", artifact, "--memory", "--dim", "N=65"}).code, 1);
+}
+
 TEST_F(Commands, BenchMeasuresAndReports) {
   std::string json = directory.file("r.json"), plot = directory.file("r.svg");
   Outcome outcome =

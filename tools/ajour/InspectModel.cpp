@@ -218,7 +218,7 @@ void addInspectHooks(CommandHooks &hooks) {
       if (isModelFile(inspect.get_option("file")->as<std::string>()))
         return;
       for (const char *option : {"--dim", "--bind", "--kv", "--allow-newer-opset", "--sparsity"})
-        if (inspect.count(option))
+        if (inspect.count(option) && !(option == std::string("--dim") && inspect.count("--memory")))
           throw CLI::ValidationError(option, "is for models, which end in .onnx, .tflite, .gguf or .safetensors");
     });
   };

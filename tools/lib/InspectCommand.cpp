@@ -8,6 +8,7 @@ namespace {
 
 struct InspectOptions {
   std::string file;
+  std::vector<std::string> dims;
   bool ops = false, memory = false;
   uint32_t threads = 0;
 };
@@ -37,12 +38,32 @@ void printTensor(const char *kind, const ajour_tensor_info &info) {
   std::printf("\n");
 }
 
-void printMemory(const ajour_model *model, uint32_t threads) {
+/// Sizes of all symbolic dimensions: as --dim says, else their upper bounds; empty when one has neither.
+std::vector<int64_t> symbolSizes(const ajour_model *model, const std::vector<std::string> &dims) {
+  DimValues values = parseDims(dims);
+  std::vector<int64_t> sizes;
+  bool known = true;
+  for (uint32_t i = 0, e = modelInfo(model).symbol_count; i < e; ++i) {
+    ajour_symbol_info symbol = AJOUR_INIT(ajour_symbol_info);
+    check(ajour_model_symbol(model, i, &symbol));
+    auto value = values.find(symbol.name);
+    sizes.push_back(value == values.end() ? symbol.max : value->second);
+    known &= sizes.back() >= 0;
+    if (value != values.end())
+      values.erase(value);
+  }
+  for (const auto &[name, value] : values)
+    throw ToolError("--dim " + name + "=" + std::to_string(value) + ": the model has no such dimension");
+  return known ? sizes : std::vector<int64_t>();
+}
+
+void printMemory(const ajour_model *model, const InspectOptions &inspected) {
   ajour_session_options options = AJOUR_INIT(ajour_session_options);
-  options.threads = threads;
+  options.threads = inspected.threads;
   ajour_memory_info memory = AJOUR_INIT(ajour_memory_info);
-  ajour_status_code status = ajour_model_memory(model, &options, nullptr, &memory);
-  if (status == AJOUR_SHAPE) { // A dimension without an upper bound: the session decides.
+  std::vector<int64_t> sizes = symbolSizes(model, inspected.dims);
+  ajour_status_code status = ajour_model_memory(model, &options, sizes.empty() ? nullptr : sizes.data(), &memory);
+  if (status == AJOUR_SHAPE && inspected.dims.empty()) { // A dimension without an upper bound: the session decides.
     std::printf("memory depends on dimensions without an upper bound\n");
     return;
   }
@@ -53,6 +74,7 @@ void printMemory(const ajour_model *model, uint32_t threads) {
   if (memory.state_bytes != 0)
     std::printf("state_bytes %llu\n", static_cast<unsigned long long>(memory.state_bytes));
   std::printf("session_bytes %llu\n", static_cast<unsigned long long>(memory.session_bytes));
+  std::printf("total_bytes %llu\n", static_cast<unsigned long long>(memory.weight_bytes + memory.code_bytes + memory.session_bytes));
 }
 
 void printDispatches(const ajour_model *model, uint32_t count) {
@@ -90,7 +112,7 @@ void inspectArtifact(const InspectOptions &options) {
     printTensor("state", tensor);
   }
   if (options.memory)
-    printMemory(model.get(), options.threads);
+    printMemory(model.get(), options);
   if (options.ops)
     printDispatches(model.get(), info.dispatch_count);
 }
@@ -111,7 +133,15 @@ void registerInspectCommand(CLI::App &app, const CommandHooks &hooks) {
       ->type_name("N");
   if (hooks.addInspectOptions)
     hooks.addInspectOptions(*command);
-  command->callback([options, hooks] {
+  // With a compiler the option is there already, of models.
+  if (!command->get_option_no_throw("--dim"))
+    command->add_option("--dim", "value of a symbolic dimension for --memory; default: its upper bound")
+        ->take_all()
+        ->expected(1)
+        ->needs("--memory")
+        ->type_name("NAME=N");
+  command->callback([options, hooks, command] {
+    options->dims = command->get_option("--dim")->results();
     if (hooks.isModel && hooks.inspect && hooks.isModel(options->file))
       hooks.inspect(options->file);
     else
