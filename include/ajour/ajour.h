@@ -123,6 +123,7 @@ typedef struct ajour_model_info {
   uint32_t dispatch_count;
   int mapped;                /* 1: weights are mapped from the file, 0: they are in memory */
   uint32_t state_count;      /* values that a session keeps between runs */
+  uint64_t weight_count;     /* weights of the model as it came, before any was stored in another way; 0: not known */
 } ajour_model_info;
 
 AJOUR_API ajour_status_code ajour_model_get_info(const ajour_model *model, ajour_model_info *info);

@@ -103,6 +103,8 @@ std::unique_ptr<artifact::TensorT> ArtifactBuilder::tensor(Type type, Dictionary
 void ArtifactBuilder::describeInterface() {
   if (auto source = module->getAttrOfType<StringAttr>("nn.source"))
     model.source = source.str();
+  if (auto count = module->getAttrOfType<IntegerAttr>(weightCountAttrName))
+    model.weight_count = count.getValue().getZExtValue();
   model.compiler = std::string("ajour ") + ajour_version();
   if (auto symbols = module->getAttrOfType<ArrayAttr>("nn.symbols"))
     for (auto symbol : symbols.getAsRange<nn::SymbolAttr>()) {

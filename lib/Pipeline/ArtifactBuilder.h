@@ -21,6 +21,9 @@
 
 namespace ajour {
 
+/// Attribute of a module: how many weights the model had when it was imported.
+inline constexpr llvm::StringLiteral weightCountAttrName = "nn.weight_count";
+
 /// What one CPU level contributes: its code and how each callee was lowered.
 struct LevelCode {
   ajour_cpu_level level;

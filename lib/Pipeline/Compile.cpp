@@ -116,8 +116,32 @@ static void progress(const CompileOptions &options, const char *phase, int64_t d
     options.progress(phase, done, total);
 }
 
-/// What a report says of the model before anything changes it.
+/// Whether a constant is a scale, a zero point or a table of the weights that it is used with.
+static bool isWeightParameter(Value value) {
+  return !value.use_empty() && llvm::all_of(value.getUses(), [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (isa<nn::DequantizeGroupedOp, nn::DequantizeCodebookOp>(user) && use.getOperandNumber() > 0)
+      return true;
+    return isa<nn::DequantizeGroupedOp, nn::CastOp>(user) && isWeightParameter(user->getResult(0));
+  });
+}
+
+/// Notes how many weights the model has before anything stores them in another way: elements of constants, each constant once. Integers
+/// of 64 bits are shapes and indices.
+static void countWeights(ModuleOp module) {
+  llvm::SmallDenseSet<Attribute> seen;
+  uint64_t count = 0;
+  module.walk([&](nn::ConstantOp constant) {
+    auto type = cast<RankedTensorType>(constant.getType());
+    if (!type.getElementType().isInteger(64) && !isWeightParameter(constant.getResult()) && seen.insert(constant.getValue()).second)
+      count += uint64_t(type.getNumElements());
+  });
+  module->setAttr(weightCountAttrName, IntegerAttr::get(IntegerType::get(module.getContext(), 64), int64_t(count)));
+}
+
+/// What is noted and reported of the model before anything changes it.
 static void reportImported(ModuleOp module, const CompileOptions &options) {
+  countWeights(module);
   if (options.report)
     reportImportedLayout(module, *options.report);
 }

@@ -112,6 +112,7 @@ ajour_status_code ajour_model_get_info(const ajour_model *model, ajour_model_inf
   result.cpu_level = model->level ? model->level->name : "none";
   result.file_bytes = model->header.file_size;
   result.weight_bytes = model->weightBytes;
+  result.weight_count = model->description->weight_count();
   result.code_bytes = model->codeBytes;
   result.input_count = sizeOf(model->description->inputs());
   result.output_count = sizeOf(model->description->outputs());

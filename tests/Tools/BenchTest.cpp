@@ -85,7 +85,102 @@ TEST(Peers, LibraryIsFoundInADirectory) {
   writeFile(directory.file("a/b/libpeer.so"), "text");
   EXPECT_NE(messageOf([&] { openLibrary(directory.path, {"libpeer.so"}, "asking"); }).find("a/b/libpeer.so"),
             std::string::npos);
-  EXPECT_EQ(messageOf([] { findPeer("nobody"); }), "--against nobody: no such peer; there are onnxruntime");
+  EXPECT_EQ(messageOf([] { findPeer("nobody"); }), "--against nobody: no such peer; there are onnxruntime, llama.cpp");
+}
+
+/// As FakeEngine, of a language model: its times are its numbers of tokens.
+class FakeLanguage : public LanguageEngine {
+public:
+  explicit FakeLanguage(const EngineConfig &) {}
+  std::string version() const override { return "2"; }
+  WeightCounts weights() const override { return {100, 60}; }
+  uint32_t vocabulary() const override { return 7; }
+  void prompt(const std::vector<int32_t> &tokens) override { given = tokens; }
+  void generate(uint32_t count) override { given.insert(given.end(), count, 6); }
+  std::vector<HostTensor> outputs() override {
+    HostTensor tensor = makeTensor(AJOUR_I32, {int64_t(given.size())});
+    for (size_t i = 0; i < given.size(); ++i)
+      setReal(tensor, int64_t(i), given[i]);
+    return {tensor};
+  }
+
+private:
+  std::vector<int32_t> given;
+};
+
+std::unique_ptr<LanguageEngine> createFakeLanguage(const EngineConfig &config) { return std::make_unique<FakeLanguage>(config); }
+const EngineKind fakeLanguage = {"fake", "x", "", nullptr, createFakeLanguage};
+
+TEST(EngineProcess, RunsLanguageModels) {
+  EngineProcess process(fakeLanguage, {"good", "", 1, {}, 16});
+  EXPECT_EQ(process.weights().weights, 100u);
+  EXPECT_EQ(process.weights().bytes, 60u);
+  EXPECT_GE(process.prompt(9), 0);
+  HostTensor tokens = process.outputs().at(0);
+  ASSERT_EQ(tokens.numElements(), 9);
+  for (int64_t i = 0; i < 9; ++i)
+    EXPECT_LT(getReal(tokens, i), 7);
+  EXPECT_GE(process.generate(3), 0);
+  EXPECT_EQ(process.outputs().at(0).numElements(), 4); // Behind one token.
+}
+
+/// What a model tells of itself (FakeLlama.cpp).
+std::vector<double> logitsOf(LanguageEngine &engine) {
+  std::vector<HostTensor> outputs = engine.outputs();
+  std::vector<double> numbers;
+  for (int64_t i = 0; i < outputs.at(0).numElements(); ++i)
+    numbers.push_back(getReal(outputs[0], i));
+  return numbers;
+}
+
+struct LlamaCpp : testing::Test {
+  LlamaCpp() : model(directory.file("model.gguf")) { writeFile(model, "good 1000 625"); }
+  EngineConfig config(uint32_t context = 600) { return {model, AJOUR_TEST_FAKE_LLAMA, 2, {}, context}; }
+  TempDirectory directory;
+  std::string model;
+};
+
+TEST_F(LlamaCpp, ReadsPromptsInBatchesAndGeneratesOneByOne) {
+  std::unique_ptr<LanguageEngine> engine = createLlamaCpp(config());
+  EXPECT_EQ(engine->vocabulary(), 5u);
+  EXPECT_EQ(engine->weights().weights, 1000u);
+  EXPECT_EQ(engine->weights().bytes, 625u);
+  engine->prompt(std::vector<int32_t>(520, 3));
+  EXPECT_EQ(logitsOf(*engine), (std::vector<double>{2, 520, 2, 600, 0})); // 512 and 8
+  engine->generate(4);
+  EXPECT_EQ(logitsOf(*engine), (std::vector<double>{6, 524, 2, 600, 0}));
+  engine->prompt({1});
+  EXPECT_EQ(logitsOf(*engine), (std::vector<double>{1, 1, 2, 600, 0}));
+}
+
+TEST_F(LlamaCpp, RefusesWhatIsNotRight) {
+  EXPECT_EQ(messageOf([&] { createLlamaCpp(config())->prompt({9}); }), model + ": llama.cpp: llama_decode fails with 7");
+  writeFile(model, "nocontext 1 1");
+  EXPECT_EQ(messageOf([&] { createLlamaCpp(config(7)); }), model + ": llama.cpp cannot make a context of 7 tokens");
+  std::filesystem::remove(model);
+  EXPECT_EQ(messageOf([&] { createLlamaCpp(config()); }), model + ": llama.cpp cannot load the model");
+}
+
+TEST_F(LlamaCpp, RefusesParametersThatAreNotKnown) {
+  setenv("FAKE_LLAMA_OTHER", "1", 1);
+  std::string message = messageOf([&] { createLlamaCpp(config()); });
+  unsetenv("FAKE_LLAMA_OTHER");
+  EXPECT_NE(message.find(": not a llama.cpp that is known: its default context of 512 tokens in batches of 4096 and 512 differs, expected "
+                         "512, 2048 and 512"),
+            std::string::npos)
+      << message;
+}
+
+TEST_F(LlamaCpp, LibraryIsFoundByItsRelease) {
+  std::filesystem::create_directories(directory.file("bins"));
+  std::filesystem::copy_file(AJOUR_TEST_FAKE_LLAMA, directory.file("bins/libllama.v1.2.3.so"));
+  EngineConfig inDirectory = config();
+  inDirectory.library = directory.path;
+  EXPECT_EQ(createLlamaCpp(inDirectory)->version(), "v1.2.3");
+  std::filesystem::copy_file(AJOUR_TEST_FAKE_CODE, directory.file("other.so"));
+  inDirectory.library = directory.file("other.so");
+  std::string message = messageOf([&] { createLlamaCpp(inDirectory); });
+  EXPECT_EQ(message, directory.file("other.so") + ": not a llama.cpp that is known: it has no llama_log_set");
 }
 
 TEST(BenchReport, PercentilesAreLinear) {
@@ -119,6 +214,30 @@ TEST(BenchReport, TextHasTheRatio) {
       << text;
   EXPECT_NE(text.find("     1.0     4.0      25.0\n"), std::string::npos) << text; // 2 Mop in 2 ms, of 4 GOP/s.
   EXPECT_NE(text.find("       -       -         -\n"), std::string::npos) << text;
+}
+
+TEST(BenchReport, TokensHaveTestsOfTheirOwn) {
+  std::vector<BenchResult> results = someResults();
+  for (BenchResult &result : results) {
+    result.metric = "generate";
+    result.unit = "tokens/s";
+    result.tokens = 64;
+    result.bitsPerWeight = 4.5;
+  }
+  results.push_back(results[0]);
+  results.back().metric = "prompt";
+  std::string text = formatBenchText(results);
+  EXPECT_NE(text.find("onnxruntime takes 2.50 times as long as ajour: , generate 64, 1 thread"), std::string::npos) << text;
+  EXPECT_NE(text.find("   4.50 "), std::string::npos) << text;
+  auto json = nlohmann::json::parse(formatBenchJson({}, results))["results"];
+  EXPECT_EQ(json[0]["metric"], "generate");
+  EXPECT_EQ(json[0]["tokens"], 64);
+  EXPECT_EQ(json[0]["unit"], "tokens/s");
+  EXPECT_EQ(json[0]["bits_per_weight"], 4.5);
+  std::string svg = formatBenchSvg({"CPU", "x", "y", "z", 1, 1, 1}, results);
+  EXPECT_NE(svg.find(">Speed, median"), std::string::npos);
+  EXPECT_NE(svg.find("generate 64, 1 thread"), std::string::npos);
+  EXPECT_NE(svg.find("prompt 64, 1 thread"), std::string::npos);
 }
 
 TEST(BenchReport, JsonHasTheShareOfThePeak) {

@@ -212,6 +212,13 @@ TEST_F(Commands, BenchSaysWhatItNeeds) {
   EXPECT_EQ(outcome.code, 1);
   EXPECT_EQ(outcome.err.find("error: /nowhere: cannot open the library: "), 0u);
   EXPECT_NE(outcome.err.find("npm install"), std::string::npos);
+  outcome = call({"bench", artifact, "--dim", "N=1", "--against", "llama.cpp=/nowhere"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, "error: " + artifact + ": llama.cpp runs language models only; leave out --against llama.cpp\n");
+  outcome = call({"bench", artifact, "--dim", "N=1", "--prompt", "8"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, "error: " + artifact + ": --prompt and --generate are for language models; this model has no input 'tokens' and output "
+                                                "'logits'\n");
 }
 
 TEST_F(Commands, ModelsAreCompiledThroughTheHooks) {

@@ -1,38 +1,39 @@
 //===- BenchCommand.cpp - bench: how fast, and how fast are others --------===//
 
-#include "ToolSupport/BenchReport.h"
-#include "ToolSupport/EngineProcess.h"
+#include "Bench.h"
 #include "ToolSupport/Inputs.h"
 #include "ToolSupport/Peak.h"
 #include "ToolSupport/Progress.h"
-#include "ToolSupport/RuntimeModel.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <thread>
 
 namespace ajour::tools {
 
+std::optional<double> largestDifference(const std::vector<HostTensor> &a, const std::vector<HostTensor> &b) {
+  if (a.size() != b.size())
+    return std::nullopt;
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].numElements() != b[i].numElements())
+      return std::nullopt;
+    for (int64_t k = 0, e = a[i].numElements(); k < e; ++k) {
+      double difference = std::fabs(getReal(a[i], k) - getReal(b[i], k));
+      largest = std::isnan(difference) ? difference : std::max(largest, difference);
+      if (std::isnan(largest))
+        return largest;
+    }
+  }
+  return largest;
+}
+
 namespace {
-
-struct BenchOptions {
-  std::vector<std::string> files, inputs, dims, against, models;
-  ImageOptions image;
-  std::vector<uint32_t> threads;
-  uint32_t repeat = 30, warmup = 3;
-  std::string jsonFile, plotFile;
-};
-
-struct Contender {
-  const EngineKind *kind;
-  EngineConfig config;
-};
 
 /// Milliseconds that one engine runs before the next has its turn.
 constexpr double burstMs = 40;
-/// Pause before a turn: threads of other engines spin for a while after their last run.
-constexpr auto pauseBetweenEngines = std::chrono::milliseconds(30);
+constexpr uint32_t usualRepeat = 30;
+constexpr uint32_t usualPrompt = 512, usualGenerate = 128;
 
 std::vector<NamedTensor> makeInputs(const std::string &artifact, const BenchOptions &options) {
   ModelPointer model = loadModel(artifact, AJOUR_LOAD_SKIP_WEIGHT_CHECKSUMS);
@@ -74,46 +75,28 @@ std::string modelForPeer(const EngineKind &kind, const std::string &file, const 
 
 /// Runs A B A B ... until each engine has enough runs.
 std::vector<std::vector<double>> measure(std::vector<std::unique_ptr<EngineProcess>> &engines,
-                                         const BenchOptions &options, Progress &progress) {
+                                         const BenchOptions &options, uint32_t repeat, Progress &progress) {
   std::vector<std::vector<double>> times(engines.size());
   std::vector<uint32_t> burst(engines.size());
   for (size_t i = 0; i < engines.size(); ++i) {
     std::vector<double> warm = engines[i]->burst(std::max(options.warmup, 1u));
     double expected = std::max(percentile(warm, 0.5), 1e-3);
-    burst[i] = static_cast<uint32_t>(std::clamp(burstMs / expected, 1.0, static_cast<double>(options.repeat)));
+    burst[i] = static_cast<uint32_t>(std::clamp(burstMs / expected, 1.0, static_cast<double>(repeat)));
   }
   for (bool more = true; more;) {
     more = false;
     for (size_t i = 0; i < engines.size(); ++i) {
-      if (times[i].size() >= options.repeat)
+      if (times[i].size() >= repeat)
         continue;
       if (engines.size() > 1)
         std::this_thread::sleep_for(pauseBetweenEngines);
       std::vector<double> some = engines[i]->burst(burst[i]);
       times[i].insert(times[i].end(), some.begin(), some.end());
-      more |= times[i].size() < options.repeat;
-      progress.update(std::min<uint64_t>(times[i].size(), options.repeat));
+      more |= times[i].size() < repeat;
+      progress.update(std::min<uint64_t>(times[i].size(), repeat));
     }
   }
   return times;
-}
-
-/// Largest absolute difference between two lists of outputs; nothing if they do not match in number or size.
-std::optional<double> largestDifference(const std::vector<HostTensor> &a, const std::vector<HostTensor> &b) {
-  if (a.size() != b.size())
-    return std::nullopt;
-  double largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i].numElements() != b[i].numElements())
-      return std::nullopt;
-    for (int64_t k = 0, e = a[i].numElements(); k < e; ++k) {
-      double difference = std::fabs(getReal(a[i], k) - getReal(b[i], k));
-      largest = std::isnan(difference) ? difference : std::max(largest, difference);
-      if (std::isnan(largest))
-        return largest;
-    }
-  }
-  return largest;
 }
 
 /// The kind of most multiply-accumulates, if there is one.
@@ -127,6 +110,7 @@ std::optional<PeakKind> mainKind(const MacCounts &macs) {
 
 void benchOne(const std::string &file, const std::vector<Contender> &contenders, uint32_t threads,
               const BenchOptions &options, std::vector<BenchResult> &results) {
+  uint32_t repeat = options.repeat ? options.repeat : usualRepeat;
   Progress progress;
   std::vector<std::unique_ptr<EngineProcess>> engines;
   for (const Contender &contender : contenders) {
@@ -135,11 +119,11 @@ void benchOne(const std::string &file, const std::vector<Contender> &contenders,
     config.threads = threads;
     engines.push_back(std::make_unique<EngineProcess>(*contender.kind, config));
   }
-  progress.begin(baseName(file) + ", " + std::to_string(threads) + " threads", options.repeat);
+  progress.begin(baseName(file) + ", " + std::to_string(threads) + " threads", repeat);
   // Before and after, in case that the clock changes or others disturb.
   std::optional<PeakKind> kind = mainKind(engines[0]->macs());
   double peak = kind ? measurePeak(*kind, threads) : 0;
-  std::vector<std::vector<double>> times = measure(engines, options, progress);
+  std::vector<std::vector<double>> times = measure(engines, options, repeat, progress);
   if (kind)
     peak = std::max(peak, measurePeak(*kind, threads));
   std::vector<HostTensor> ours = engines[0]->outputs();
@@ -170,13 +154,46 @@ void benchOne(const std::string &file, const std::vector<Contender> &contenders,
   }
 }
 
+struct Peer {
+  const EngineKind *kind;
+  std::string library;
+};
+
+/// Measures one file, with each number of threads.
+void benchFile(const std::string &file, const std::vector<Peer> &found, BenchOptions options, const CommandHooks &hooks,
+               std::vector<BenchResult> &results) {
+  ArtifactFor artifact(file, hooks);
+  bool isLanguage = isLanguageModel(loadModel(artifact.path(), AJOUR_LOAD_SKIP_WEIGHT_CHECKSUMS).get());
+  EngineConfig config{artifact.path(), "", 1, {}, 0};
+  if (!isLanguage && !(options.prompt.empty() && options.generate.empty()))
+    throw ToolError(file + ": --prompt and --generate are for language models; this model has no input 'tokens' and output 'logits'");
+  if (isLanguage) {
+    if (!options.inputs.empty())
+      throw ToolError(file + ": --input does not go with a language model, whose tokens bench chooses; give --prompt and --generate");
+    if (options.prompt.empty() && options.generate.empty()) {
+      options.prompt = {usualPrompt};
+      options.generate = {usualGenerate};
+    }
+    config.context = contextOf(options);
+  } else {
+    config.inputs = makeInputs(artifact.path(), options);
+  }
+  std::vector<Contender> contenders = {{&ajourEngine(), config}};
+  for (const Peer &peer : found) {
+    if (!(isLanguage ? peer.kind->createLanguage != nullptr : peer.kind->create != nullptr))
+      throw ToolError(file + ": " + peer.kind->name + (isLanguage ? " cannot be measured with language models" : " runs language models only") +
+                      "; leave out --against " + peer.kind->name);
+    config.model = modelForPeer(*peer.kind, file, options);
+    config.library = peer.library;
+    contenders.push_back({peer.kind, config});
+  }
+  for (uint32_t threads : options.threads)
+    (isLanguage ? benchLanguage : benchOne)(file, contenders, threads, options, results);
+}
+
 void bench(BenchOptions options, const CommandHooks &hooks) {
   if (options.threads.empty())
     options.threads = {ajour_cpu_performance_cores()};
-  struct Peer {
-    const EngineKind *kind;
-    std::string library;
-  };
   std::vector<Peer> found;
   for (const std::string &spec : options.against) {
     size_t equals = spec.find('=');
@@ -184,15 +201,8 @@ void bench(BenchOptions options, const CommandHooks &hooks) {
         {&findPeer(spec.substr(0, equals)), equals == std::string::npos ? std::string() : spec.substr(equals + 1)});
   }
   std::vector<BenchResult> results;
-  for (const std::string &file : options.files) {
-    ArtifactFor artifact(file, hooks);
-    std::vector<NamedTensor> inputs = makeInputs(artifact.path(), options);
-    std::vector<Contender> contenders = {{&ajourEngine(), {artifact.path(), "", 1, inputs}}};
-    for (const Peer &peer : found)
-      contenders.push_back({peer.kind, {modelForPeer(*peer.kind, file, options), peer.library, 1, inputs}});
-    for (uint32_t threads : options.threads)
-      benchOne(file, contenders, threads, options, results);
-  }
+  for (const std::string &file : options.files)
+    benchFile(file, found, options, hooks, results);
   Machine machine = describeMachine();
   if (!options.jsonFile.empty())
     writeFile(options.jsonFile, formatBenchJson(machine, results));
@@ -217,7 +227,7 @@ void registerBenchCommand(CLI::App &app, const CommandHooks &hooks) {
       ->expected(1, 16)
       ->check(CLI::Range(1, 256))
       ->type_name("N[,N...]");
-  command->add_option("--repeat", options->repeat, "timed runs of each engine, at least; default 30")
+  command->add_option("--repeat", options->repeat, "timed runs of each engine, at least; default 30, of a language model 5")
       ->check(CLI::Range(1, 1000000))
       ->type_name("N");
   command->add_option("--warmup", options->warmup, "runs before the timed ones; default 3")
@@ -244,6 +254,10 @@ void registerBenchCommand(CLI::App &app, const CommandHooks &hooks) {
       ->check(checkedBy([](const std::string &spec) { parseDims({spec}); }))
       ->expected(1)
       ->type_name("NAME=N");
+  for (auto [name, target, what] : {std::tuple("--prompt", &options->prompt, "language models: tokens of a prompt to read"),
+                                    {"--generate", &options->generate, "language models: tokens to generate, one after the other"}})
+    command->add_option(name, *target, what)->delimiter(',')->expected(1, 16)->check(CLI::Range(1, 1 << 20))->type_name("N[,N...]");
+  command->add_flag("--force", options->force, "language models: compare engines that store weights in different numbers of bits");
   command->add_option("--json", options->jsonFile, "write the results as JSON")->type_name("FILE");
   command->add_option("--plot", options->plotFile, "draw the results as SVG")->type_name("FILE.svg");
   addImageOptions(*command, options->image);

@@ -69,18 +69,25 @@ double tickStep(double largest) {
 
 } // namespace
 
+std::string testName(const BenchResult &result) {
+  return result.tokens ? result.metric + " " + std::to_string(result.tokens) : result.metric;
+}
+
 std::string formatBenchText(const std::vector<BenchResult> &results) {
-  size_t width = 5;
-  for (const BenchResult &result : results)
-    width = std::max(width, result.model.size());
-  std::string text;
-  appendf(text, "%-12s %-*s %7s %9s %9s %9s %4s %8s %8s %8s %7s %7s %9s\n", "engine", static_cast<int>(width), "model",
-          "threads", "median", "p10", "p90", "unit", "load_ms", "peak_MB", "file_MB", "GOP/s", "peak", "% of peak");
+  size_t width = 5, testWidth = 4;
   for (const BenchResult &result : results) {
-    appendf(text, "%-12s %-*s %7u %9.3f %9.3f %9.3f %4s %8.1f %8.1f %8.1f", result.engine.c_str(),
-            static_cast<int>(width), result.model.c_str(), result.threads, result.median, result.p10, result.p90,
-            result.unit.c_str(), result.loadMs, static_cast<double>(result.peakBytes) * 1e-6,
-            static_cast<double>(result.fileBytes) * 1e-6);
+    width = std::max(width, result.model.size());
+    testWidth = std::max(testWidth, testName(result).size());
+  }
+  std::string text;
+  appendf(text, "%-12s %-*s %7s %-*s %9s %9s %9s %-8s %8s %8s %8s %6s %7s %7s %9s\n", "engine", static_cast<int>(width), "model", "threads",
+          static_cast<int>(testWidth), "test", "median", "p10", "p90", "unit", "load_ms", "peak_MB", "file_MB", "bits/w", "GOP/s", "peak",
+          "% of peak");
+  for (const BenchResult &result : results) {
+    appendf(text, "%-12s %-*s %7u %-*s %9.3f %9.3f %9.3f %-8s %8.1f %8.1f %8.1f", result.engine.c_str(), static_cast<int>(width),
+            result.model.c_str(), result.threads, static_cast<int>(testWidth), testName(result).c_str(), result.median, result.p10, result.p90,
+            result.unit.c_str(), result.loadMs, static_cast<double>(result.peakBytes) * 1e-6, static_cast<double>(result.fileBytes) * 1e-6);
+    appendf(text, result.bitsPerWeight ? " %6.2f" : "      -", result.bitsPerWeight.value_or(0));
     for (const auto &[value, fieldWidth] : {std::pair(gopsOf(result), 7), {result.peakGops, 7}, {percentOfPeak(result), 9}}) {
       if (value)
         appendf(text, " %*.1f", fieldWidth, *value);
@@ -92,8 +99,8 @@ std::string formatBenchText(const std::vector<BenchResult> &results) {
   for (const BenchResult &result : results) {
     if (!result.ratio)
       continue;
-    appendf(text, "%s takes %.2f times as long as ajour: %s, %u thread%s", result.engine.c_str(), *result.ratio,
-            result.model.c_str(), result.threads, result.threads == 1 ? "" : "s");
+    appendf(text, "%s takes %.2f times as long as ajour: %s, %s%u thread%s", result.engine.c_str(), *result.ratio, result.model.c_str(),
+            result.tokens ? (testName(result) + ", ").c_str() : "", result.threads, result.threads == 1 ? "" : "s");
     if (result.maxDifference)
       appendf(text, ", outputs differ by at most %.3g", *result.maxDifference);
     text += '\n';
@@ -120,6 +127,7 @@ std::string formatBenchJson(const Machine &machine, const std::vector<BenchResul
                                {"device", result.device},
                                {"threads", result.threads},
                                {"metric", result.metric},
+                               {"tokens", result.tokens ? Json(result.tokens) : Json(nullptr)},
                                {"median", result.median},
                                {"p10", result.p10},
                                {"p90", result.p90},
@@ -140,37 +148,38 @@ std::string formatBenchJson(const Machine &machine, const std::vector<BenchResul
   return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string formatBenchSvg(const Machine &machine, const std::vector<BenchResult> &results) {
-  constexpr int left = 190, plotWidth = 560, barHeight = 20, gap = 18, top = 56;
+namespace {
+
+constexpr int plotLeft = 190, plotWidth = 560, barHeight = 20, groupGap = 18;
+
+/// The bars of one test and their axis, from `y` on, which moves below them.
+std::string formatPanel(const std::vector<const BenchResult *> &results, const std::vector<std::string> &engines, int &y) {
   const char *colours[] = {"#1b6ca8", "#d98324", "#5a9367", "#8f5a99", "#777777"};
   double largest = 1e-9;
-  std::vector<std::string> engines;
-  for (const BenchResult &result : results) {
-    largest = std::max({largest, result.p90, result.median});
-    if (std::find(engines.begin(), engines.end(), result.engine) == engines.end())
-      engines.push_back(result.engine);
-  }
+  for (const BenchResult *result : results)
+    largest = std::max({largest, result->p90, result->median});
   double step = tickStep(largest), scale = plotWidth / largest;
   std::string body, previous;
-  int y = top;
-  for (const BenchResult &result : results) {
-    std::string group = result.model + ", " + std::to_string(result.threads) + (result.threads == 1 ? " thread" : " threads");
+  int top = y;
+  for (const BenchResult *result : results) {
+    std::string group = result->model + (result->tokens ? ", " + testName(*result) : "") + ", " + std::to_string(result->threads) +
+                        (result->threads == 1 ? " thread" : " threads");
     if (group != previous) {
-      y += previous.empty() ? 0 : gap;
-      appendf(body, "<text x=\"%d\" y=\"%d\" font-weight=\"bold\">%s</text>\n", left, y + 10, escapeXml(group).c_str());
+      y += previous.empty() ? 0 : groupGap;
+      appendf(body, "<text x=\"%d\" y=\"%d\" font-weight=\"bold\">%s</text>\n", plotLeft, y + 10, escapeXml(group).c_str());
       y += 16;
       previous = group;
     }
-    size_t engine = static_cast<size_t>(std::find(engines.begin(), engines.end(), result.engine) - engines.begin());
+    size_t engine = static_cast<size_t>(std::find(engines.begin(), engines.end(), result->engine) - engines.begin());
     double middle = y + barHeight / 2.0 - 1;
-    appendf(body, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", left - 8, middle + 4,
-            escapeXml(result.engine).c_str());
-    appendf(body, "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>\n", left, y,
-            result.median * scale, barHeight - 2, colours[engine % std::size(colours)]);
+    appendf(body, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n", plotLeft - 8, middle + 4,
+            escapeXml(result->engine).c_str());
+    appendf(body, "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>\n", plotLeft, y,
+            result->median * scale, barHeight - 2, colours[engine % std::size(colours)]);
     appendf(body, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"black\"/>\n",
-            left + result.p10 * scale, left + result.p90 * scale, middle, middle);
-    appendf(body, "<text x=\"%.1f\" y=\"%.1f\">%.4g %s</text>\n", left + std::max(result.median, result.p90) * scale + 6,
-            middle + 4, result.median, escapeXml(result.unit).c_str());
+            plotLeft + result->p10 * scale, plotLeft + result->p90 * scale, middle, middle);
+    appendf(body, "<text x=\"%.1f\" y=\"%.1f\">%.4g %s</text>\n", plotLeft + std::max(result->median, result->p90) * scale + 6,
+            middle + 4, result->median, escapeXml(result->unit).c_str());
     y += barHeight;
   }
   std::string axis;
@@ -178,16 +187,41 @@ std::string formatBenchSvg(const Machine &machine, const std::vector<BenchResult
     appendf(axis,
             "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"#dddddd\"/>\n"
             "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\" fill=\"#555555\">%g</text>\n",
-            left + i * step * scale, left + i * step * scale, top - 6, y + 4, left + i * step * scale, y + 20, i * step);
+            plotLeft + i * step * scale, plotLeft + i * step * scale, top - 6, y + 4, plotLeft + i * step * scale, y + 20, i * step);
+  y += 36;
+  return axis + body;
+}
+
+} // namespace
+
+std::string formatBenchSvg(const Machine &machine, const std::vector<BenchResult> &results) {
+  std::vector<std::string> engines;
+  // Tests of different length or kind have axes of their own, in the order in which they come.
+  std::vector<std::pair<std::string, std::vector<const BenchResult *>>> panels;
+  bool isLatency = true;
+  for (const BenchResult &result : results) {
+    if (std::find(engines.begin(), engines.end(), result.engine) == engines.end())
+      engines.push_back(result.engine);
+    isLatency &= result.unit == "ms";
+    std::string test = testName(result);
+    auto panel = std::find_if(panels.begin(), panels.end(), [&](const auto &p) { return p.first == test; });
+    if (panel == panels.end())
+      panel = panels.insert(panels.end(), {test, {}});
+    panel->second.push_back(&result);
+  }
+  int y = 56;
+  std::string body;
+  for (const auto &[test, members] : panels)
+    body += formatPanel(members, engines, y);
   std::string text;
   appendf(text,
           "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" "
           "font-size=\"12\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
-          left + plotWidth + 130, y + 36);
-  text += "<text x=\"16\" y=\"22\" font-size=\"15\">Latency, median with p10 to p90</text>\n";
+          plotLeft + plotWidth + 130, y);
+  appendf(text, "<text x=\"16\" y=\"22\" font-size=\"15\">%s, median with p10 to p90</text>\n", isLatency ? "Latency" : "Speed");
   text += "<text x=\"16\" y=\"40\" fill=\"#555555\">" +
           escapeXml(machine.cpu + " (" + machine.arch + ", " + machine.cpuLevel + ")") + "</text>\n";
-  return text + axis + body + "</svg>\n";
+  return text + body + "</svg>\n";
 }
 
 } // namespace ajour::tools

@@ -19,7 +19,7 @@ namespace ajour::tools {
 
 namespace {
 
-enum Command : uint32_t { Burst = 1, Outputs = 2, Peak = 3 };
+enum Command : uint32_t { Burst = 1, Outputs = 2, Peak = 3, Prompt = 4, Generate = 5 };
 
 struct Request {
   uint32_t command, argument;
@@ -89,6 +89,32 @@ Bytes runBurst(Engine &engine, uint32_t count) {
   return times;
 }
 
+/// Tokens that mean nothing, the same for every engine.
+std::vector<int32_t> someTokens(uint32_t count, uint32_t vocabulary) {
+  std::vector<int32_t> tokens(count);
+  for (uint32_t i = 0; i < count; ++i)
+    tokens[i] = static_cast<int32_t>((1 + uint64_t(i) * 7919) % vocabulary);
+  return tokens;
+}
+
+/// Milliseconds that `count` tokens of a prompt, or generated behind the first token, take.
+Bytes runTokens(LanguageEngine &engine, uint32_t command, uint32_t count) {
+  uint32_t vocabulary = engine.vocabulary();
+  if (vocabulary < 2)
+    throw ToolError("the model's vocabulary has " + std::to_string(vocabulary) + " tokens");
+  if (command == Generate)
+    engine.prompt(someTokens(1, vocabulary));
+  std::vector<int32_t> tokens = someTokens(count, vocabulary);
+  Clock::time_point start = Clock::now();
+  if (command == Generate)
+    engine.generate(count);
+  else
+    engine.prompt(tokens);
+  Bytes bytes;
+  append(bytes, millisecondsSince(start));
+  return bytes;
+}
+
 Bytes packOutputs(Engine &engine) {
   Bytes bytes;
   for (const HostTensor &tensor : engine.outputs()) {
@@ -107,11 +133,20 @@ bool answer(int socket, bool failed, std::span<const std::byte> bytes) {
 /// The child's life: load, then answer requests until the parent hangs up.
 void serve(int socket, const EngineKind &kind, const EngineConfig &config) {
   Clock::time_point start = Clock::now();
-  std::unique_ptr<Engine> engine = kind.create(config);
+  LanguageEngine *language = nullptr;
+  std::unique_ptr<Engine> engine;
+  if (config.context > 0) {
+    std::unique_ptr<LanguageEngine> created = kind.createLanguage(config);
+    language = created.get();
+    engine = std::move(created);
+  } else {
+    engine = kind.create(config);
+  }
   double loadMs = millisecondsSince(start);
   Bytes hello;
   append(hello, loadMs);
   append(hello, engine->macs());
+  append(hello, engine->weights());
   for (char c : engine->version())
     append(hello, c);
   if (!answer(socket, false, hello))
@@ -121,6 +156,8 @@ void serve(int socket, const EngineKind &kind, const EngineConfig &config) {
     Bytes bytes;
     if (request.command == Burst)
       bytes = runBurst(*engine, request.argument);
+    else if (language && (request.command == Prompt || request.command == Generate))
+      bytes = runTokens(*language, request.command, request.argument);
     else if (request.command == Outputs)
       bytes = packOutputs(*engine);
     else
@@ -162,6 +199,7 @@ EngineProcess::EngineProcess(const EngineKind &kind, const EngineConfig &config)
   std::span<const std::byte> bytes(hello);
   loadMs = take<double>(bytes);
   engineMacs = take<MacCounts>(bytes);
+  engineWeights = take<WeightCounts>(bytes);
   engineVersion.assign(reinterpret_cast<const char *>(bytes.data()), bytes.size());
 }
 
@@ -211,6 +249,15 @@ std::vector<double> EngineProcess::burst(uint32_t count) {
   std::memcpy(times.data(), bytes.data(), times.size() * sizeof(double));
   return times;
 }
+
+double EngineProcess::tokens(uint32_t command, uint32_t count) {
+  Bytes packed = request(command, count);
+  std::span<const std::byte> bytes(packed);
+  return take<double>(bytes);
+}
+
+double EngineProcess::prompt(uint32_t count) { return tokens(Prompt, count); }
+double EngineProcess::generate(uint32_t count) { return tokens(Generate, count); }
 
 std::vector<HostTensor> EngineProcess::outputs() {
   Bytes packed = request(Outputs);

@@ -28,6 +28,8 @@ struct EngineConfig {
   uint32_t threads = 1;
   /// All inputs, in the model's order.
   std::vector<NamedTensor> inputs;
+  /// Language models: most tokens that are given and generated together, at least 2. 0: the model is no language model.
+  uint32_t context = 0;
 };
 
 /// Multiply-accumulates of one run: all, those of f32 factors and those of 8-bit factors.
@@ -35,7 +37,12 @@ struct MacCounts {
   uint64_t all = 0, f32 = 0, int8 = 0;
 };
 
-/// One model loaded with its inputs set. Every function may throw ToolError.
+/// Weights of a model as it came, and the bytes that the engine stores them in; 0: not known.
+struct WeightCounts {
+  uint64_t weights = 0, bytes = 0;
+};
+
+/// One model loaded with its inputs set, or, of a kind that runs language models, without tokens. Every function may throw ToolError.
 class Engine {
 public:
   virtual ~Engine() = default;
@@ -43,13 +50,27 @@ public:
   virtual std::string version() const = 0;
   /// Runs once.
   virtual void run() = 0;
-  /// The outputs of the last run, in the model's order.
+  /// The outputs of the last run, in the model's order; of a language model the logits of the next token.
   virtual std::vector<HostTensor> outputs() = 0;
   /// Multiply-accumulates of one run, 0 if not known.
   virtual MacCounts macs() const { return {}; }
+  virtual WeightCounts weights() const { return {}; }
 };
 
-/// A kind of engine. `create` loads the library and the model; the time that it takes is the load time.
+/// A language model. run() does nothing.
+class LanguageEngine : public Engine {
+public:
+  void run() override {}
+  /// Tokens are 0 to vocabulary() - 1.
+  virtual uint32_t vocabulary() const = 0;
+  /// Forgets everything, then reads these tokens and computes the logits of the next one. The tokens are done when it returns.
+  virtual void prompt(const std::vector<int32_t> &tokens) = 0;
+  /// Computes `count` tokens behind those so far, one after the other.
+  virtual void generate(uint32_t count) = 0;
+};
+
+/// A kind of engine. `create` and `createLanguage` load the library and the model; the time that it takes is the load time. Null: it
+/// does not run such models.
 struct EngineKind {
   const char *name;
   /// Extensions of the model files that it reads, separated by spaces.
@@ -57,6 +78,7 @@ struct EngineKind {
   /// How a user gets the library.
   const char *howToGet;
   std::unique_ptr<Engine> (*create)(const EngineConfig &config);
+  std::unique_ptr<LanguageEngine> (*createLanguage)(const EngineConfig &config) = nullptr;
 };
 
 const EngineKind &ajourEngine();
@@ -68,10 +90,12 @@ const std::vector<EngineKind> &peers();
 const EngineKind &findPeer(const std::string &name);
 
 std::unique_ptr<Engine> createAjourEngine(const EngineConfig &config);
+std::unique_ptr<LanguageEngine> createAjourLanguageEngine(const EngineConfig &config);
 std::unique_ptr<Engine> createOnnxRuntime(const EngineConfig &config);
+std::unique_ptr<LanguageEngine> createLlamaCpp(const EngineConfig &config);
 
-/// Opens a shared library: the file itself, or the first of `fileNames` found in or under a directory (to a depth of eight). Throws
-/// ToolError with `howToGet`.
+/// Opens a shared library: the file itself, or the first of `fileNames` found in or under a directory (to a depth of eight). A '*' in
+/// a name stands for anything. Throws ToolError with `howToGet`.
 void *openLibrary(const std::string &path, const std::vector<std::string> &fileNames, const char *howToGet);
 
 } // namespace ajour::tools

@@ -12,13 +12,16 @@ const std::vector<EngineKind> &peers() {
   static const std::vector<EngineKind> table = {
       {"onnxruntime", "onnx",
        "npm install --ignore-scripts onnxruntime-node, then --against onnxruntime=node_modules/onnxruntime-node",
-       createOnnxRuntime},
+       createOnnxRuntime, nullptr},
+      {"llama.cpp", "gguf",
+       "npm install --ignore-scripts @node-llama-cpp/linux-x64, then --against llama.cpp=node_modules/@node-llama-cpp", nullptr,
+       createLlamaCpp},
   };
   return table;
 }
 
 const EngineKind &ajourEngine() {
-  static const EngineKind kind = {"ajour", "ajour", "", createAjourEngine};
+  static const EngineKind kind = {"ajour", "ajour", "", createAjourEngine, createAjourLanguageEngine};
   return kind;
 }
 
@@ -49,6 +52,16 @@ bool forThisMachine(const fs::path &path) {
   return true;
 }
 
+/// Whether a file's name is one of those, in which a '*' stands for anything.
+bool isNamed(const std::string &name, const std::vector<std::string> &fileNames) {
+  return std::any_of(fileNames.begin(), fileNames.end(), [&](const std::string &wanted) {
+    size_t star = wanted.find('*');
+    if (star == std::string::npos)
+      return name == wanted;
+    return name.size() >= wanted.size() && name.starts_with(wanted.substr(0, star)) && name.ends_with(wanted.substr(star + 1));
+  });
+}
+
 /// Libraries under a directory, in order of their paths.
 std::vector<fs::path> findLibraries(const fs::path &directory, const std::vector<std::string> &fileNames) {
   std::vector<fs::path> found;
@@ -57,7 +70,7 @@ std::vector<fs::path> findLibraries(const fs::path &directory, const std::vector
     if (it.depth() >= 8)
       it.disable_recursion_pending();
     std::string name = it->path().filename().string();
-    if (std::find(fileNames.begin(), fileNames.end(), name) != fileNames.end() && forThisMachine(it->path()))
+    if (isNamed(name, fileNames) && forThisMachine(it->path()))
       found.push_back(it->path());
   }
   std::sort(found.begin(), found.end());

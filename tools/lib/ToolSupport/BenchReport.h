@@ -14,7 +14,9 @@ namespace ajour::tools {
 struct BenchResult {
   std::string engine, version, model, device = "cpu";
   uint32_t threads = 1;
+  /// "latency" in ms; of language models "prompt" and "generate" in tokens/s, and how many tokens.
   std::string metric = "latency", unit = "ms";
+  uint32_t tokens = 0;
   double median = 0, p10 = 0, p90 = 0;
   uint64_t runs = 0;
   double loadMs = 0;
@@ -27,7 +29,7 @@ struct BenchResult {
   /// model's main one.
   std::optional<double> peakGops;
   std::string peakInstruction;
-  /// For a peer: its median divided by ours, and the largest difference between its outputs and ours.
+  /// For a peer: its time divided by ours, at the medians, and the largest difference between its outputs and ours.
   std::optional<double> ratio, maxDifference;
 };
 
@@ -39,10 +41,13 @@ std::optional<double> percentOfPeak(const BenchResult &result);
 /// The value below which the share `p` (0 to 1) of the values lies, linear between neighbours. `values` must not be empty.
 double percentile(std::vector<double> values, double p);
 
+/// "latency", "prompt 512".
+std::string testName(const BenchResult &result);
+
 /// A table, one line for each result, then a line for each comparison.
 std::string formatBenchText(const std::vector<BenchResult> &results);
 std::string formatBenchJson(const Machine &machine, const std::vector<BenchResult> &results);
-/// Bars of the medians with a line from p10 to p90, grouped by model and threads.
+/// Bars of the medians with a line from p10 to p90, grouped by model and threads, for each test one below the other.
 std::string formatBenchSvg(const Machine &machine, const std::vector<BenchResult> &results);
 
 } // namespace ajour::tools

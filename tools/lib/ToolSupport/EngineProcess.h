@@ -24,21 +24,28 @@ public:
   const std::string &version() const { return engineVersion; }
   double loadMilliseconds() const { return loadMs; }
   const MacCounts &macs() const { return engineMacs; }
+  const WeightCounts &weights() const { return engineWeights; }
 
   /// Runs once untimed, to find its data and wake its threads again, then `count` times; milliseconds of each.
   std::vector<double> burst(uint32_t count);
+  /// A language model (EngineConfig::context): milliseconds that a prompt of `count` tokens takes, and `count` tokens generated one by one
+  /// behind another.
+  double prompt(uint32_t count);
+  double generate(uint32_t count);
   /// The outputs of the last run.
   std::vector<HostTensor> outputs();
   /// Most memory that the process had resident.
   uint64_t peakBytes();
 
 private:
+  double tokens(uint32_t command, uint32_t count);
   Bytes request(uint32_t command, uint32_t argument = 0);
   Bytes receive();
 
   std::string engineName, engineVersion;
   double loadMs = 0;
   MacCounts engineMacs;
+  WeightCounts engineWeights;
   int socket = -1;
   pid_t child = -1;
 };
