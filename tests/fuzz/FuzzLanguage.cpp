@@ -28,11 +28,12 @@ static void buildModel(const std::string &bytes) {
   std::tie(config, weights) = llvm::StringRef(bytes).split('\0');
   architectures::TransformerConfig c;
   safetensors::Quantization quantization;
-  safetensors::File file;
+  auto held = std::make_shared<safetensors::File>();
+  safetensors::File &file = *held;
   if (!architectures::readConfig(config, c).empty() || !safetensors::readQuantization(config, quantization).empty() ||
       !safetensors::parse(weights, file).empty())
     return;
-  architectures::WeightSource source(file);
+  architectures::WeightSource source(held);
   if (!source.addQuantized(file, quantization).empty())
     return;
   source.setOptionalPrefix(c.names.optionalPrefix);

@@ -95,7 +95,8 @@ void attachTokenizer(ModuleOp module, const std::vector<uint8_t> &description) {
 } // namespace
 
 OwningOpRef<ModuleOp> importGGUF(MLIRContext *context, const std::string &path, const ImportOptions &options) {
-  gguf::File file;
+  auto held = std::make_shared<gguf::File>();
+  gguf::File &file = *held;
   std::string problem;
   if (!gguf::readFile(path, file, problem))
     return refuse(context, path, problem);
@@ -116,7 +117,7 @@ OwningOpRef<ModuleOp> importGGUF(MLIRContext *context, const std::string &path, 
     if (!problem.empty())
       return refuse(context, path, problem);
   }
-  architectures::WeightSource weights(file);
+  architectures::WeightSource weights(held);
   weights.setOptionalPrefix(config.names.optionalPrefix);
   OwningOpRef<ModuleOp> module = architectures::buildTransformer(context, path, config, weights);
   if (module && !description.empty())
@@ -144,7 +145,8 @@ OwningOpRef<ModuleOp> importHuggingFace(MLIRContext *context, const std::string 
   if (std::string problem = boundDimensions(options, config); !problem.empty())
     return refuse(context, path, problem);
   std::vector<std::string> shards;
-  safetensors::File file;
+  auto held = std::make_shared<safetensors::File>();
+  safetensors::File &file = *held;
   std::string problem = findShards(folder, shards);
   for (size_t i = 0; i < shards.size() && problem.empty(); ++i)
     problem = safetensors::readFile(shards[i], file);
@@ -154,7 +156,7 @@ OwningOpRef<ModuleOp> importHuggingFace(MLIRContext *context, const std::string 
   if (std::string tokenizer = folder + "/tokenizer.json"; llvm::sys::fs::exists(tokenizer))
     if (problem = importTokenizer(tokenizer, description); !problem.empty())
       return refuse(context, path, problem);
-  architectures::WeightSource weights(file);
+  architectures::WeightSource weights(held);
   if (problem = weights.addQuantized(file, quantization); !problem.empty())
     return refuse(context, path, problem);
   weights.setOptionalPrefix(config.names.optionalPrefix);

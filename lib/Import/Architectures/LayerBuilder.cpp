@@ -4,6 +4,8 @@
 #include "ajour/ABI/ElementTypes.h"
 #include "ajour/Support/NodeLocation.h"
 
+#include <cstring>
+
 using namespace mlir;
 
 namespace ajour::architectures {
@@ -113,7 +115,52 @@ Value LayerBuilder::loadStack(ArrayRef<const Weight *> stack) {
   return first.isGrouped() ? loadGroupedStack(stack, shape) : loadPlainStack(stack, shape);
 }
 
+/// Weights of at least so many bytes stay in the file until they are packed.
+static constexpr size_t leastLazyBytes = 64 << 10;
+
+/// Whether the weights can be read again later, from the file alone.
+static bool canStayInFile(ArrayRef<const Weight *> stack) {
+  return stack[0]->file && stack[0]->bytes.size() >= leastLazyBytes && llvm::none_of(stack, [](const Weight *weight) { return weight->quantized; });
+}
+
+/// A constant whose bytes are the parts of weights that `fill` makes, one behind the other.
+Value LayerBuilder::fromFile(RankedTensorType type, const std::vector<Weight> &parts, std::function<void(const Weight &, char *)> fill) {
+  auto make = [parts, fill = std::move(fill)](MutableArrayRef<char> bytes) {
+    size_t size = bytes.size() / parts.size();
+    for (size_t i = 0; i < parts.size(); ++i) {
+      fill(parts[i], bytes.data() + i * size);
+      parts[i].release();
+    }
+  };
+  return nn::ConstantOp::create(b, location, type, nn::makeLazyConstant(type, std::move(make)));
+}
+
+Value LayerBuilder::loadBlocks(const std::vector<Weight> &parts, const std::vector<int64_t> &shape) {
+  using gguf::GroupedView;
+  gguf::GroupedForm form = gguf::groupedForm(parts[0].blocks->type);
+  auto part = [&](const std::vector<int64_t> &dims, Type element, GroupedView (*view)(char *)) {
+    return fromFile(nn::makeTensor(dims, element), parts,
+                    [view](const Weight &weight, char *to) { gguf::unpackBlocks(*weight.blocks, weight.bytes, view(to)); });
+  };
+  Type element = form.isUnsigned ? IntegerType::get(context, 8, IntegerType::Unsigned) : IntegerType::get(context, 8);
+  std::vector<int64_t> groups = shape;
+  groups.back() /= form.group;
+  Value values = part(shape, element, [](char *to) { return GroupedView{reinterpret_cast<int8_t *>(to), nullptr, nullptr}; });
+  Value scales = part(groups, f32, [](char *to) { return GroupedView{nullptr, reinterpret_cast<float *>(to), nullptr}; });
+  Value zeroPoints;
+  if (form.hasZeroPoints)
+    zeroPoints = part(groups, f32, [](char *to) { return GroupedView{nullptr, nullptr, reinterpret_cast<float *>(to)}; });
+  return nn::DequantizeGroupedOp::create(b, location, nn::makeTensor(shape, f32), values, scales, zeroPoints, int64_t(shape.size()) - 1, form.group,
+                                         int64_t(form.bits));
+}
+
 Value LayerBuilder::loadGroupedStack(ArrayRef<const Weight *> stack, const std::vector<int64_t> &shape) {
+  if (canStayInFile(stack)) {
+    std::vector<Weight> parts;
+    for (const Weight *weight : stack)
+      parts.push_back(*weight);
+    return loadBlocks(parts, shape);
+  }
   gguf::Grouped all = stack[0]->unpack();
   for (const Weight *weight : stack.drop_front()) {
     gguf::Grouped next = weight->unpack();
@@ -139,6 +186,14 @@ Value LayerBuilder::loadPlainStack(ArrayRef<const Weight *> stack, const std::ve
   if (!isa_and_nonnull<FloatType>(element)) {
     fail("the weight has the element type " + Twine(ajour_element_name(ajour_element_type(stack[0]->elementType))) + ", expected a floating point type");
     return nullptr;
+  }
+  if (canStayInFile(stack)) {
+    std::vector<Weight> parts;
+    for (const Weight *weight : stack)
+      parts.push_back(*weight);
+    Value value = fromFile(nn::makeTensor(shape, element), parts,
+                           [](const Weight &weight, char *to) { std::memcpy(to, weight.bytes.data(), weight.bytes.size()); });
+    return element == f32 ? value : nn::CastOp::create(b, location, nn::makeTensor(shape, f32), value);
   }
   // One plain weight is read where it stands.
   std::vector<char> made;

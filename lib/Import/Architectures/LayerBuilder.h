@@ -78,6 +78,8 @@ public:
   bool good = true;
 
 private:
+  mlir::Value fromFile(mlir::RankedTensorType type, const std::vector<Weight> &parts, std::function<void(const Weight &, char *)> fill);
+  mlir::Value loadBlocks(const std::vector<Weight> &parts, const std::vector<int64_t> &shape);
   mlir::Value loadGroupedStack(llvm::ArrayRef<const Weight *> stack, const std::vector<int64_t> &shape);
   mlir::Value loadPlainStack(llvm::ArrayRef<const Weight *> stack, const std::vector<int64_t> &shape);
   mlir::Value loadGrouped(const std::vector<int64_t> &shape, const gguf::Grouped &grouped);

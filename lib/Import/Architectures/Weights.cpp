@@ -3,13 +3,35 @@
 
 #include "ajour/ABI/ElementTypes.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/Process.h"
+
+#include <sys/mman.h>
+
 using namespace llvm;
 
 namespace ajour::architectures {
 
-WeightSource::WeightSource(const gguf::File &file) {
-  for (const gguf::Tensor &tensor : file.tensors) {
+/// Whether all parts of a file are mapped: small ones are read into memory, and bytes that were parsed elsewhere have none.
+template <typename File> static bool isMapped(const File &file) {
+  return !file.parts.empty() && all_of(file.parts, [](const std::unique_ptr<MemoryBuffer> &part) { return part->getBufferKind() == MemoryBuffer::MemoryBuffer_MMap; });
+}
+
+void Weight::release() const {
+  // Pages at the ends are the neighbours' too.
+  uintptr_t page = sys::Process::getPageSizeEstimate();
+  uintptr_t begin = alignTo(reinterpret_cast<uintptr_t>(bytes.data()), page), end = reinterpret_cast<uintptr_t>(bytes.end()) & ~(page - 1);
+  if (isMapped && begin < end)
+    madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
+}
+
+WeightSource::WeightSource(std::shared_ptr<const gguf::File> file) {
+  bool mapped = isMapped(*file);
+  for (const gguf::Tensor &tensor : file->tensors) {
     Weight weight{tensor.shape, tensor.bytes};
+    weight.file = file;
+    weight.isMapped = mapped;
     switch (tensor.type->type) {
     case gguf::TensorType::F32:
       weight.elementType = AJOUR_F32;
@@ -27,9 +49,14 @@ WeightSource::WeightSource(const gguf::File &file) {
   }
 }
 
-WeightSource::WeightSource(const safetensors::File &file) {
-  for (const safetensors::Tensor &tensor : file.tensors)
-    weights[tensor.name] = {tensor.shape, tensor.bytes, tensor.elementType};
+WeightSource::WeightSource(std::shared_ptr<const safetensors::File> file) {
+  bool mapped = isMapped(*file);
+  for (const safetensors::Tensor &tensor : file->tensors) {
+    Weight weight{tensor.shape, tensor.bytes, tensor.elementType};
+    weight.file = file;
+    weight.isMapped = mapped;
+    weights[tensor.name] = std::move(weight);
+  }
 }
 
 std::string WeightSource::addQuantized(const safetensors::File &file, const safetensors::Quantization &quantization) {

@@ -9,7 +9,7 @@
 
 namespace ajour::architectures {
 
-/// One weight as its file holds it.
+/// One weight as its file holds it. It keeps the file.
 struct Weight {
   std::vector<int64_t> shape;
   llvm::ArrayRef<char> bytes;
@@ -18,18 +18,23 @@ struct Weight {
 
   const safetensors::QuantizedWeight *quantized = nullptr; ///< of several tensors together
 
+  std::shared_ptr<const void> file; ///< that the bytes are in
+  bool isMapped = false;            ///< the file is mapped, not read
+
   /// Whether it is integers of few bits with their parameters, which `unpack` gives.
   bool isGrouped() const { return blocks || (quantized && !quantized->elementType); }
   gguf::Grouped unpack() const { return blocks ? gguf::unpackBlocks(*blocks, bytes) : quantized->unpack(); }
+  /// Lets go of the memory that holds the bytes: those of a mapped file come back when they are read again.
+  void release() const;
   /// The inputs in the order of its columns; empty: as they are.
   llvm::ArrayRef<int64_t> order() const { return quantized ? llvm::ArrayRef(quantized->order) : llvm::ArrayRef<int64_t>(); }
 };
 
-/// Where a builder takes weights from. Names are the file's, whose bytes must outlive it.
+/// Where a builder takes weights from. Names are the file's.
 class WeightSource {
 public:
-  explicit WeightSource(const gguf::File &file);
-  explicit WeightSource(const safetensors::File &file);
+  explicit WeightSource(std::shared_ptr<const gguf::File> file);
+  explicit WeightSource(std::shared_ptr<const safetensors::File> file);
   /// The same with quantised weights, which take the place of the tensors that they are made of. Returns an empty string, or what does
   /// not fit together.
   std::string addQuantized(const safetensors::File &file, const safetensors::Quantization &quantization);
