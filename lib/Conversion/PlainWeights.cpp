@@ -69,7 +69,7 @@ static bool readFloats(Operation *product, ElementsAttr constant, const WeightSh
   auto numbers = nn::constantFloats(constant);
   if (!numbers)
     return false;
-  storage = {};
+  storage = std::vector<char>();
   toRows(product, shape, *numbers);
   uint32_t type = nn::getElementTypeId(constant.getElementType());
   readNumbers(*numbers, type == AJOUR_F16 || type == AJOUR_BF16 ? type : AJOUR_F32, shape, weight);

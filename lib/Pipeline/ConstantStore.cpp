@@ -58,7 +58,7 @@ uint64_t ConstantStore::append(std::vector<char> bytes) {
   if (inMemory + size > mostInMemory) {
     // Where no file can be made the artifact cannot be written either, and whoever writes it says why.
     failed = failed || !spill(bytes);
-    bytes = {};
+    bytes = std::vector<char>();
   } else {
     inMemory += size;
   }
