@@ -67,36 +67,47 @@ const Weight *LayerBuilder::require(const std::string &name, ArrayRef<int64_t> s
   return weight;
 }
 
-Value LayerBuilder::loadGrouped(const std::vector<int64_t> &shape, const gguf::Grouped &grouped) {
-  Type element = grouped.isUnsigned ? IntegerType::get(context, 8, IntegerType::Unsigned) : IntegerType::get(context, 8);
-  Value values = constant(nn::makeTensor(shape, element), ArrayRef(reinterpret_cast<const char *>(grouped.values.data()), grouped.values.size()));
-  if (!grouped.halfScales.empty()) {
-    Value scales = parameters(shape, grouped, grouped.halfScales, grouped.scaleCodes);
-    Value offsets = grouped.offsets.empty() ? Value() : parameters(shape, grouped, grouped.offsets, grouped.offsetCodes);
-    return nn::DequantizeGroupedOp::create(b, location, nn::makeTensor(shape, f32), values, scales, offsets,
-                                           int64_t(shape.size()) - 1, grouped.group, int64_t(grouped.bits), bool(offsets));
-  }
-  std::vector<int64_t> groups = shape;
-  groups.back() /= grouped.group;
-  Value scales = constant(groups, grouped.scales);
-  Value zeroPoints = grouped.zeroPoints.empty() ? Value() : constant(groups, grouped.zeroPoints);
-  return nn::DequantizeGroupedOp::create(b, location, nn::makeTensor(shape, f32), values, scales, zeroPoints,
-                                         int64_t(shape.size()) - 1, grouped.group, int64_t(grouped.bits));
+/// A constant of a part of grouped values, or, with weights given, of that part of each one behind the other, read when it is wanted.
+template <typename T>
+static Value makePart(LayerBuilder &builder, RankedTensorType type, std::vector<T> gguf::Grouped::*part, const gguf::Grouped &grouped,
+                      ArrayRef<Weight> weights) {
+  if (weights.empty())
+    return builder.constant(type, ArrayRef(reinterpret_cast<const char *>((grouped.*part).data()), (grouped.*part).size() * sizeof(T)));
+  return builder.fromFile(type, weights, [part](const Weight &weight, MutableArrayRef<char> to) {
+    gguf::Grouped unpacked = weight.unpack();
+    assert((unpacked.*part).size() * sizeof(T) == to.size() && "a part of each group");
+    std::memcpy(to.data(), (unpacked.*part).data(), to.size());
+  });
 }
 
-/// Scales or offsets of groups; in super-blocks their codes, dequantised.
-Value LayerBuilder::parameters(const std::vector<int64_t> &shape, const gguf::Grouped &grouped, ArrayRef<uint16_t> halves, ArrayRef<int8_t> codes) {
+Value LayerBuilder::loadGrouped(const std::vector<int64_t> &shape, const gguf::Grouped &grouped, ArrayRef<Weight> weights) {
+  using gguf::Grouped;
+  Type element = grouped.isUnsigned ? IntegerType::get(context, 8, IntegerType::Unsigned) : IntegerType::get(context, 8);
+  Value values = makePart(*this, nn::makeTensor(shape, element), &Grouped::values, grouped, weights);
   std::vector<int64_t> groups = shape;
   groups.back() /= grouped.group;
   RankedTensorType ofGroups = nn::makeTensor(groups, f32), ofCodes = nn::makeTensor(groups, IntegerType::get(context, 8));
+  if (grouped.halfScales.empty()) {
+    Value scales = makePart(*this, ofGroups, &Grouped::scales, grouped, weights);
+    Value zeroPoints = grouped.zeroPoints.empty() ? Value() : makePart(*this, ofGroups, &Grouped::zeroPoints, grouped, weights);
+    return nn::DequantizeGroupedOp::create(b, location, nn::makeTensor(shape, f32), values, scales, zeroPoints,
+                                           int64_t(shape.size()) - 1, grouped.group, int64_t(grouped.bits));
+  }
   if (grouped.run > 0)
     groups.back() /= grouped.run;
-  Value numbers = constant(nn::makeTensor(groups, Float16Type::get(context)),
-                           ArrayRef(reinterpret_cast<const char *>(halves.data()), halves.size() * sizeof(uint16_t)));
-  if (grouped.run == 0)
-    return numbers;
-  Value values = constant(ofCodes, ArrayRef(reinterpret_cast<const char *>(codes.data()), codes.size()));
-  return nn::DequantizeGroupedOp::create(b, location, ofGroups, values, numbers, Value(), int64_t(groups.size()) - 1, grouped.run, 8, false);
+  RankedTensorType ofRuns = nn::makeTensor(groups, Float16Type::get(context));
+  // In super-blocks the parameters of groups are codes, dequantised.
+  auto parameters = [&](std::vector<uint16_t> Grouped::*halves, std::vector<int8_t> Grouped::*codes) -> Value {
+    Value numbers = makePart(*this, ofRuns, halves, grouped, weights);
+    if (grouped.run == 0)
+      return numbers;
+    Value coded = makePart(*this, ofCodes, codes, grouped, weights);
+    return nn::DequantizeGroupedOp::create(b, location, ofGroups, coded, numbers, Value(), int64_t(groups.size()) - 1, grouped.run, 8, false);
+  };
+  Value scales = parameters(&Grouped::halfScales, &Grouped::scaleCodes);
+  Value offsets = grouped.offsets.empty() ? Value() : parameters(&Grouped::offsets, &Grouped::offsetCodes);
+  return nn::DequantizeGroupedOp::create(b, location, nn::makeTensor(shape, f32), values, scales, offsets, int64_t(shape.size()) - 1, grouped.group,
+                                         int64_t(grouped.bits), bool(offsets));
 }
 
 Value LayerBuilder::load(const Weight &weight) { return loadStack(&weight); }
@@ -118,48 +129,32 @@ Value LayerBuilder::loadStack(ArrayRef<const Weight *> stack) {
 /// Weights of at least so many bytes stay in the file until they are packed.
 static constexpr size_t leastLazyBytes = 64 << 10;
 
-/// Whether the weights can be read again later, from the file alone.
-static bool canStayInFile(ArrayRef<const Weight *> stack) {
-  return stack[0]->file && stack[0]->bytes.size() >= leastLazyBytes && llvm::none_of(stack, [](const Weight *weight) { return weight->quantized; });
+/// Copies of the weights, if they can be read again later, from the file alone, and are worth it; else none.
+static std::vector<Weight> weightsInFile(ArrayRef<const Weight *> stack) {
+  std::vector<Weight> weights;
+  if (!stack[0]->file || stack[0]->bytes.size() < leastLazyBytes || llvm::any_of(stack, [](const Weight *weight) { return weight->quantized; }))
+    return weights;
+  for (const Weight *weight : stack)
+    weights.push_back(*weight);
+  return weights;
 }
 
-/// A constant whose bytes are the parts of weights that `fill` makes, one behind the other.
-Value LayerBuilder::fromFile(RankedTensorType type, const std::vector<Weight> &parts, std::function<void(const Weight &, char *)> fill) {
-  auto make = [parts, fill = std::move(fill)](MutableArrayRef<char> bytes) {
-    size_t size = bytes.size() / parts.size();
-    for (size_t i = 0; i < parts.size(); ++i) {
-      fill(parts[i], bytes.data() + i * size);
-      parts[i].release();
+Value LayerBuilder::fromFile(RankedTensorType type, ArrayRef<Weight> weights, std::function<void(const Weight &, MutableArrayRef<char>)> fill) {
+  auto make = [weights = weights.vec(), fill = std::move(fill)](MutableArrayRef<char> bytes) {
+    size_t size = bytes.size() / weights.size();
+    for (size_t i = 0; i < weights.size(); ++i) {
+      fill(weights[i], bytes.slice(i * size, size));
+      weights[i].release();
     }
   };
   return nn::ConstantOp::create(b, location, type, nn::makeLazyConstant(type, std::move(make)));
 }
 
-Value LayerBuilder::loadBlocks(const std::vector<Weight> &parts, const std::vector<int64_t> &shape) {
-  using gguf::GroupedView;
-  gguf::GroupedForm form = gguf::groupedForm(parts[0].blocks->type);
-  auto part = [&](const std::vector<int64_t> &dims, Type element, GroupedView (*view)(char *)) {
-    return fromFile(nn::makeTensor(dims, element), parts,
-                    [view](const Weight &weight, char *to) { gguf::unpackBlocks(*weight.blocks, weight.bytes, view(to)); });
-  };
-  Type element = form.isUnsigned ? IntegerType::get(context, 8, IntegerType::Unsigned) : IntegerType::get(context, 8);
-  std::vector<int64_t> groups = shape;
-  groups.back() /= form.group;
-  Value values = part(shape, element, [](char *to) { return GroupedView{reinterpret_cast<int8_t *>(to), nullptr, nullptr}; });
-  Value scales = part(groups, f32, [](char *to) { return GroupedView{nullptr, reinterpret_cast<float *>(to), nullptr}; });
-  Value zeroPoints;
-  if (form.hasZeroPoints)
-    zeroPoints = part(groups, f32, [](char *to) { return GroupedView{nullptr, nullptr, reinterpret_cast<float *>(to)}; });
-  return nn::DequantizeGroupedOp::create(b, location, nn::makeTensor(shape, f32), values, scales, zeroPoints, int64_t(shape.size()) - 1, form.group,
-                                         int64_t(form.bits));
-}
-
 Value LayerBuilder::loadGroupedStack(ArrayRef<const Weight *> stack, const std::vector<int64_t> &shape) {
-  if (canStayInFile(stack)) {
-    std::vector<Weight> parts;
-    for (const Weight *weight : stack)
-      parts.push_back(*weight);
-    return loadBlocks(parts, shape);
+  // All weights of a type have the form of its first block.
+  if (std::vector<Weight> weights = weightsInFile(stack); !weights.empty()) {
+    const gguf::TypeInfo &blocks = *weights[0].blocks;
+    return loadGrouped(shape, gguf::unpackBlocks(blocks, weights[0].bytes.take_front(size_t(blocks.blockBytes))), weights);
   }
   gguf::Grouped all = stack[0]->unpack();
   for (const Weight *weight : stack.drop_front()) {
@@ -178,7 +173,7 @@ Value LayerBuilder::loadGroupedStack(ArrayRef<const Weight *> stack, const std::
     append(all.scaleCodes, next.scaleCodes);
     append(all.offsetCodes, next.offsetCodes);
   }
-  return loadGrouped(shape, all);
+  return loadGrouped(shape, all, {});
 }
 
 Value LayerBuilder::loadPlainStack(ArrayRef<const Weight *> stack, const std::vector<int64_t> &shape) {
@@ -187,12 +182,9 @@ Value LayerBuilder::loadPlainStack(ArrayRef<const Weight *> stack, const std::ve
     fail("the weight has the element type " + Twine(ajour_element_name(ajour_element_type(stack[0]->elementType))) + ", expected a floating point type");
     return nullptr;
   }
-  if (canStayInFile(stack)) {
-    std::vector<Weight> parts;
-    for (const Weight *weight : stack)
-      parts.push_back(*weight);
-    Value value = fromFile(nn::makeTensor(shape, element), parts,
-                           [](const Weight &weight, char *to) { std::memcpy(to, weight.bytes.data(), weight.bytes.size()); });
+  if (std::vector<Weight> weights = weightsInFile(stack); !weights.empty()) {
+    Value value = fromFile(nn::makeTensor(shape, element), weights,
+                           [](const Weight &weight, MutableArrayRef<char> to) { std::memcpy(to.data(), weight.bytes.data(), to.size()); });
     return element == f32 ? value : nn::CastOp::create(b, location, nn::makeTensor(shape, f32), value);
   }
   // One plain weight is read where it stands.

@@ -43,6 +43,10 @@ public:
   mlir::Value constant(mlir::RankedTensorType type, llvm::ArrayRef<char> bytes);
   mlir::Value constant(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<float> values);
 
+  /// A constant whose bytes `fill` makes, those of each weight behind the other, whenever they are wanted.
+  mlir::Value fromFile(mlir::RankedTensorType type, llvm::ArrayRef<Weight> weights,
+                       std::function<void(const Weight &, llvm::MutableArrayRef<char>)> fill);
+
   /// A weight that must be there, of `shape`; -1 in it is any size. What comes next is located at it.
   const Weight *require(const std::string &name, llvm::ArrayRef<int64_t> shape, llvm::StringRef kind);
   /// A weight as a value: f32, or what is made f32 where it is read.
@@ -78,13 +82,10 @@ public:
   bool good = true;
 
 private:
-  mlir::Value fromFile(mlir::RankedTensorType type, const std::vector<Weight> &parts, std::function<void(const Weight &, char *)> fill);
-  mlir::Value loadBlocks(const std::vector<Weight> &parts, const std::vector<int64_t> &shape);
   mlir::Value loadGroupedStack(llvm::ArrayRef<const Weight *> stack, const std::vector<int64_t> &shape);
   mlir::Value loadPlainStack(llvm::ArrayRef<const Weight *> stack, const std::vector<int64_t> &shape);
-  mlir::Value loadGrouped(const std::vector<int64_t> &shape, const gguf::Grouped &grouped);
-  mlir::Value parameters(const std::vector<int64_t> &shape, const gguf::Grouped &grouped, llvm::ArrayRef<uint16_t> halves,
-                         llvm::ArrayRef<int8_t> codes);
+  /// With weights given, `grouped` says only what they are made of.
+  mlir::Value loadGrouped(const std::vector<int64_t> &shape, const gguf::Grouped &grouped, llvm::ArrayRef<Weight> weights);
   std::optional<mlir::Value> loadBias(const std::string &weight, int64_t size);
   int64_t nodes = 0;
 };
