@@ -37,12 +37,16 @@ def spmm_points(text, level):
             continue
         name, kept, sparse, full = match.group(1), *(float(match.group(i)) for i in (2, 3, 4))
         blocks = re.search(r"blocks (\d+)x1", name)
-        family, group = ("Spmm", int(blocks.group(1))) if blocks else ("Spconv", 1)
+        lanes = re.search(r"lanes (\d+) (\w+)", name)
+        family, group, bits = ("Spmm", int(blocks.group(1)), 32) if blocks else ("Spconv", 1, 32)
+        if lanes:
+            family, group, bits = "GemmSparse", int(lanes.group(1)), BITS[lanes.group(2)]
         channels = int(re.search(r"(\d+)->", name).group(1))
         for least in (0, MANY_CHANNELS):
             if channels >= least:
-                points.setdefault((family, group, 32, least), []).append((kept, sparse / full))
-        dense.append(float(match.group(7)))
+                points.setdefault((family, group, bits, least), []).append((kept, sparse / full))
+        if bits == 32:
+            dense.append(float(match.group(7)))
     return points, dense
 
 
@@ -100,7 +104,7 @@ def rows_of(level, points, dense, bandwidth, rate8):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin", type=pathlib.Path)
-    parser.add_argument("--levels", default="avx2,avx512,avx512vnni")
+    parser.add_argument("--levels", default="avx2,avx512,avx512vnni,avx512vbmi")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("lib/Conversion/Costs.def"))
     arguments = parser.parse_args()
     lines = arguments.output.read_text().splitlines()

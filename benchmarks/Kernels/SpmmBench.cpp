@@ -175,21 +175,81 @@ void blocks(ajour_cpu_level level, int64_t pixels, int64_t channels, int64_t fil
           double(pixels) * channels * filters, kept / double(weights.size()), sparse, dense);
 }
 
+const sparse_loops_row *findSparse(ajour_cpu_level level, int64_t bits, int64_t share) {
+  for (int i = 0; i < sparse_loops_count; ++i)
+    if (sparse_loops[i].level == level && sparse_loops[i].bits == bits && sparse_loops[i].share == share)
+      return &sparse_loops[i];
+  return nullptr;
+}
+
+/// 1x1 with blocks of `share` output channels by one input channel, channels-last: columns in lanes.
+template <typename T> void lanes(ajour_cpu_level level, int64_t pixels, int64_t channels, int64_t filters, int64_t share, double density) {
+  const int64_t bits = 8 * sizeof(T);
+  const sparse_loops_row *row = findSparse(level, bits, share), *full = findSparse(level, bits, 0);
+  if (!row)
+    return;
+  std::vector<T> weights(filters * channels);
+  double kept = 0;
+  for (int64_t f = 0; f < filters; f += share)
+    for (int64_t c = 0; c < channels; ++c)
+      if (double(rng() % 1000) < density * 1000)
+        for (int64_t r = 0; r < share; ++r)
+          weights[(f + r) * channels + c] = T(1), ++kept;
+  const int64_t count = row->nr / share;
+  const ajour::encoding::PanelPlan plan{
+      .k = channels, .n = filters, .lanes = count, .share = share, .kr = row->kr,
+      .window = ajour_gemm_sparse_window(count, bits == 8 ? AJOUR_I8 : AJOUR_F32)};
+  const auto packed = ajour::encoding::packPanels(plan, ajour::encoding::WeightView<T>{weights.data(), channels, filters, 1, channels});
+  Floats lhs = floats((pixels + 16) * channels), panels = floats((filters + 64) * (channels + 4)), bias = floats(filters + 64);
+  Floats out = floats((pixels + 16) * (filters + 64));
+  std::fill_n(reinterpret_cast<int32_t *>(bits == 8 ? bias.get() : lhs.get()), bits == 8 ? filters : 0, 3);
+  auto at = [](const Floats &buffer, int64_t elements) { return reinterpret_cast<T *>(buffer.get()) + elements; };
+  // Blocks of rows stay in the second-level cache, as in compiled models.
+  auto blockRows = [&](int64_t rows, int64_t most) { return std::clamp<int64_t>((512 << 10) / (channels * int64_t(sizeof(T)) * rows), 1, most) * rows; };
+  auto sparse = [&] {
+    for (int64_t p = 0; p < pixels; p += row->rows)
+      reinterpret_cast<sparse_loop *>(row->run)(at(lhs, p * channels), channels, packed.offsets.data(), packed.picks.data(),
+                                                packed.weights.data(), packed.index.data(), bias.get(), at(out, p * filters),
+                                                filters, plan.panels());
+  };
+  const int64_t nr = full->nr, k = channels, block = blockRows(full->rows, 8);
+  auto dense = [&] {
+    for (int64_t p0 = 0; p0 < pixels; p0 += block)
+      for (int64_t f = 0; f < filters; f += nr)
+        for (int64_t p = p0; p < std::min(pixels, p0 + block); p += full->rows)
+          reinterpret_cast<dense_loop *>(full->run)(at(lhs, p * channels), at(panels, f * k), bias.get() + f,
+                                                    at(out, p * filters + f), filters, k, 1);
+  };
+  compare("1x1 " + std::to_string(pixels) + " pixels " + std::to_string(channels) + "->" + std::to_string(filters) + " lanes " +
+              std::to_string(share) + (bits == 8 ? " int8" : " f32"),
+          double(pixels) * channels * filters, kept / double(weights.size()), sparse, dense);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
   ajour_cpu_level level = AJOUR_LEVEL_neon;
   bool found = false;
-  for (int i = 0; i < spconv_loops_count; ++i)
-    if (ajour::test::cpuHas(spconv_loops[i].level) &&
-        (argc < 2 || ajour::test::levelName(spconv_loops[i].level) == std::string(argv[1])))
-      level = spconv_loops[i].level, found = true;
+  for (int i = 0; i < sparse_loops_count; ++i)
+    if (ajour::test::cpuHas(sparse_loops[i].level) && sparse_loops[i].level >= (found ? level : 0) &&
+        (argc < 2 || ajour::test::levelName(sparse_loops[i].level) == std::string(argv[1])))
+      level = sparse_loops[i].level, found = true;
   if (!found) {
     std::fprintf(stderr, "SpmmBench: no sparse kernels of the level '%s' for this CPU\n", argc > 1 ? argv[1] : "best");
     return 1;
   }
   std::printf("%-46s %5s  %8s  %8s  %6s  %8s  %8s\n", (std::string("level ") + ajour::test::levelName(level)).c_str(), "kept",
               "sparse", "dense", "ratio", "GMAC/s", "GMAC/s");
+  for (double density : {0.5, 0.25, 0.2, 0.1})
+    for (int64_t share : {1, 2, 4})
+      for (auto [pixels, narrow] : {std::pair{3136, 64}, {784, 128}, {196, 256}, {49, 512}}) {
+        lanes<int8_t>(level, pixels, narrow, 4 * narrow, share, density);
+        lanes<int8_t>(level, pixels, 4 * narrow, narrow, share, density);
+        lanes<float>(level, pixels, narrow, 4 * narrow, share, density);
+        lanes<float>(level, pixels, 4 * narrow, narrow, share, density);
+      }
+  if (std::none_of(spconv_loops, spconv_loops + spconv_loops_count, [&](const spmm_loops_row &row) { return row.level == level; }))
+    return 0; // this level has no other kernels over pixels than one below
   for (double connectivity : {1.0, 0.5}) {
     for (auto [size, channels] : {std::pair{56, 64}, {28, 128}, {14, 256}, {7, 512}})
       patterns(level, size, channels, channels, connectivity);

@@ -8,12 +8,21 @@
   X(avx512, ajour_spconv_f32_f32_f32_16x16x3_avx512, ajour_spmm_f32_f32_f32_8x16x1_avx512,                             \
     ajour_gemm_f32_f32_f32_14x32x1_avx512, __VA_ARGS__)
 #define NR 32
+#define SPARSE_LEVELS(F32, BITS8)                                                                                  \
+  F32(avx2, f32_f32_f32, 8, 8x8x1, 4, 4x16x1, 2, 2x32x1, 6, 6x32x1, 8, 1, avx2)                                     \
+  F32(avx512, f32_f32_f32, 12, 12x16x1, 12, 12x32x1, 6, 6x64x1, 14, 14x32x1, 16, 1, avx512)                         \
+  BITS8(avx2, u8_i8_i32, 8, 8x8x2, 4, 4x16x2, 2, 2x32x2, 4, 4x32x4, 8, 2, avx2)                                     \
+  BITS8(avx512vbmi, u8_i8_i32, 12, 12x16x4, 12, 12x32x4, 6, 6x64x4, 14, 14x32x4, 16, 4, avx512vnni)
 #else
 #include "cpu/aarch64.c"
 #define LEVELS(X, ...)                                                                                      \
   X(neon, ajour_spconv_f32_f32_f32_16x16x3_neon, ajour_spmm_f32_f32_f32_8x4x1_neon, ajour_gemm_f32_f32_f32_8x8x1_neon, \
     __VA_ARGS__)
 #define NR 8
+#define SPARSE_LEVELS(F32, BITS8)                                                                 \
+  F32(neon, f32_f32_f32, 12, 12x4x1, 8, 8x8x1, 4, 4x16x1, 8, 8x8x1, 4, 1, neon)                    \
+  BITS8(neon, i8_i8_i32, 8, 8x4x4, 8, 8x8x4, 4, 4x16x4, 4, 4x8x4, 4, 4, neon)                      \
+  BITS8(dotprod, i8_i8_i32, 12, 12x4x4, 12, 12x8x4, 6, 6x16x4, 8, 8x8x4, 4, 4, dotprod)
 #endif
 
 #define SPCONV(level, spconv, spmm, gemm, ROWS)                                                                       \
@@ -82,3 +91,71 @@ void store_tile(const float *acc, float bias, float *dst, int64_t ldd, int64_t r
       dst[r * ldd + i] = x > 0 ? x : 0;
     }
 }
+
+#define FINISH_F32(x, b) \
+  const float sum = x + b; \
+  *to = sum > 0 ? sum : 0;
+#define FINISH_8BIT(x, b) \
+  const float scaled = __builtin_rintf((float)(x + b) * 0.0117f); \
+  *to = (uint8_t)(scaled < 0 ? 0 : scaled > 255 ? 255 : scaled);
+#define EPILOGUE(MR, NR, ACC, OUT, FINISH)                              \
+  AJOUR_ROLLED                                                          \
+  for (int64_t r = 0; r < MR; ++r)                                      \
+    for (int64_t j = 0; j < NR; ++j) {                                  \
+      OUT *to = (OUT *)dst + r * ldd + p * NR + j;                      \
+      FINISH(acc[r * NR + j], ((const ACC *)bias)[p * NR + j])          \
+    }
+#define SPARSE_LOOP(name, kernel, level, SHARE, MR, LANES, KR, A, B, ACC, OUT, FINISH)                                      \
+  static AJOUR_TARGET_##level __attribute__((noinline)) void name(                                                          \
+      const void *lhs, int64_t lda, const uint16_t *offsets, const uint8_t *picks, const void *rhs, const uint32_t *index,  \
+      const void *bias, void *dst, int64_t ldd, int64_t panels) {                                                           \
+    ACC acc[MR * LANES * SHARE] __attribute__((aligned(64)));                                                               \
+    AJOUR_ROLLED                                                                                                            \
+    for (int64_t p = 0; p < panels; ++p) {                                                                                  \
+      kernel((const A *)lhs, lda, offsets + index[p], picks + (int64_t)index[p] * (LANES * KR),                             \
+             (const B *)rhs + (int64_t)index[p] * (LANES * KR * SHARE), acc, MR, index[p + 1] - index[p]);                  \
+      EPILOGUE(MR, LANES * SHARE, ACC, OUT, FINISH)                                                                         \
+    }                                                                                                                       \
+  }
+/* With rows side by side, of a depth that is a constant as in compiled models: else the compiler keeps addresses in
+ * registers and accumulators not. */
+#define DENSE_CASE(kernel, MR, NR, A, B, K)                                   \
+  case K:                                                                     \
+    kernel((const A *)lhs, K, (const B *)rhs + p * NR * K, acc, MR, K);       \
+    break;
+#define DENSE_LOOP(name, kernel, level, MR, NR, A, B, ACC, OUT, FINISH)                                                     \
+  static AJOUR_TARGET_##level __attribute__((noinline)) void name(const void *lhs, const void *rhs, const void *bias,       \
+                                                                  void *dst, int64_t ldd, int64_t k, int64_t panels) {      \
+    ACC acc[MR * NR] __attribute__((aligned(64)));                                                                          \
+    AJOUR_ROLLED                                                                                                            \
+    for (int64_t p = 0; p < panels; ++p) {                                                                                  \
+      switch (k) {                                                                                                          \
+        DENSE_CASE(kernel, MR, NR, A, B, 64) DENSE_CASE(kernel, MR, NR, A, B, 128) DENSE_CASE(kernel, MR, NR, A, B, 256)    \
+        DENSE_CASE(kernel, MR, NR, A, B, 512) DENSE_CASE(kernel, MR, NR, A, B, 1024) DENSE_CASE(kernel, MR, NR, A, B, 2048) \
+      default:                                                                                                              \
+        __builtin_trap();                                                                                                   \
+      }                                                                                                                     \
+      EPILOGUE(MR, NR, ACC, OUT, FINISH)                                                                                    \
+    }                                                                                                                       \
+  }
+#define SPARSE_F32(level, types, m1, s1, m2, s2, m4, s4, m, s, lanes, kr, dense)                                                                        \
+  SPARSE_LOOP(sparse1_f32_##level, ajour_gemm_sparse1_##types##_##s1##_##level, level, 1, m1, lanes, kr, float, float, float, float, FINISH_F32)        \
+  SPARSE_LOOP(sparse2_f32_##level, ajour_gemm_sparse2_##types##_##s2##_##level, level, 2, m2, lanes, kr, float, float, float, float, FINISH_F32)        \
+  SPARSE_LOOP(sparse4_f32_##level, ajour_gemm_sparse4_##types##_##s4##_##level, level, 4, m4, lanes, kr, float, float, float, float, FINISH_F32)        \
+  DENSE_LOOP(dense_f32_##level, ajour_gemm_##types##_##s##_##dense, level, m, NR, float, float, float, float, FINISH_F32)
+#define SPARSE_8BIT(level, types, m1, s1, m2, s2, m4, s4, m, s, lanes, kr, dense)                                                                       \
+  SPARSE_LOOP(sparse1_8bit_##level, ajour_gemm_sparse1_##types##_##s1##_##level, level, 1, m1, lanes, kr, void, int8_t, int32_t, uint8_t, FINISH_8BIT)  \
+  SPARSE_LOOP(sparse2_8bit_##level, ajour_gemm_sparse2_##types##_##s2##_##level, level, 2, m2, lanes, kr, void, int8_t, int32_t, uint8_t, FINISH_8BIT)  \
+  SPARSE_LOOP(sparse4_8bit_##level, ajour_gemm_sparse4_##types##_##s4##_##level, level, 4, m4, lanes, kr, void, int8_t, int32_t, uint8_t, FINISH_8BIT)  \
+  DENSE_LOOP(dense_8bit_##level, ajour_gemm_##types##_##s##_##dense, level, m, NR, void, int8_t, int32_t, uint8_t, FINISH_8BIT)
+SPARSE_LEVELS(SPARSE_F32, SPARSE_8BIT)
+
+#define SPARSE_ROWS(level, bits, name, m1, m2, m4, m, lanes, kr)                                \
+  {AJOUR_LEVEL_##level, bits, 1, m1, lanes, kr, (void *)sparse1_##name##_##level},              \
+      {AJOUR_LEVEL_##level, bits, 2, m2, 2 * lanes, kr, (void *)sparse2_##name##_##level},      \
+      {AJOUR_LEVEL_##level, bits, 4, m4, 4 * lanes, kr, (void *)sparse4_##name##_##level},      \
+      {AJOUR_LEVEL_##level, bits, 0, m, NR, 0, (void *)dense_##name##_##level},
+#define SPARSE_ROWS_F32(level, types, m1, s1, m2, s2, m4, s4, m, s, lanes, kr, dense) SPARSE_ROWS(level, 32, f32, m1, m2, m4, m, lanes, kr)
+#define SPARSE_ROWS_8BIT(level, types, m1, s1, m2, s2, m4, s4, m, s, lanes, kr, dense) SPARSE_ROWS(level, 8, 8bit, m1, m2, m4, m, lanes, kr)
+const sparse_loops_row sparse_loops[] = {SPARSE_LEVELS(SPARSE_ROWS_F32, SPARSE_ROWS_8BIT)};
+const int sparse_loops_count = sizeof(sparse_loops) / sizeof(sparse_loops[0]);

@@ -20,6 +20,12 @@ typedef void spmm_loop(const float *src, int64_t scale, const uint16_t *inputs, 
  * in bands does for each window row. */
 typedef void gemm_loop(const float *lhs, int64_t part_stride, int64_t lda, const float *rhs, const float *bias, float *dst,
                        int64_t ldd, int64_t k, int64_t parts);
+/* All panels of one tile of gemm_sparse, `rows` of the table, each with bias, relu and store; 8 bits: with a multiplication by a scale,
+ * rounding and clamping. */
+typedef void sparse_loop(const void *lhs, int64_t lda, const uint16_t *offsets, const uint8_t *picks, const void *rhs,
+                         const uint32_t *index, const void *bias, void *dst, int64_t ldd, int64_t panels);
+/* The same of the dense kernel; rows of k elements lie side by side, k a power of two from 64 to 2048. */
+typedef void dense_loop(const void *lhs, const void *rhs, const void *bias, void *dst, int64_t ldd, int64_t k, int64_t panels);
 /* Bias, relu and store of one filter's tile [rows][16], `lanes` of each row. */
 typedef void store_loop(const float *acc, float bias, float *dst, int64_t ldd, int64_t rows, int64_t lanes);
 
@@ -28,6 +34,13 @@ typedef struct {
   int64_t value, m; /* spconv: rows; spmm: pixels and filters; gemm: rows */
   void *run;
 } spmm_loops_row;
+typedef struct {
+  ajour_cpu_level level;
+  int64_t bits, share, rows, nr, kr; /* share 0: the dense kernel */
+  void *run;
+} sparse_loops_row;
+extern const sparse_loops_row sparse_loops[];
+extern const int sparse_loops_count;
 extern const spmm_loops_row spconv_loops[], spmm_loops[], gemm_loops[];
 extern const int spconv_loops_count, spmm_loops_count, gemm_loops_count;
 store_loop store_tile;

@@ -19,6 +19,8 @@
   __attribute__((target("avx2,fma,f16c,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512cd")))
 #define AJOUR_TARGET_avx512vnni \
   __attribute__((target("avx2,fma,f16c,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vnni")))
+#define AJOUR_TARGET_avx512vbmi \
+  __attribute__((target("avx2,fma,f16c,bmi2,avx512f,avx512bw,avx512dq,avx512vl,avx512cd,avx512vnni,avx512vbmi")))
 #define AJOUR_TARGET_neon
 #define AJOUR_TARGET_dotprod __attribute__((target("dotprod")))
 #define AJOUR_TARGET_i8mm __attribute__((target("dotprod,i8mm")))

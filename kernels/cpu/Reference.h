@@ -14,6 +14,12 @@ void ajour_reference_gemm_f32(const float *lhs, int64_t lda, const float *rhs, d
                               int64_t nr, int64_t k);
 void ajour_reference_gemm_8bit(const void *lhs, int lhs_is_signed, int64_t lda, const int8_t *rhs,
                                int32_t *acc, int64_t m, int64_t nr, int64_t kr, int64_t k);
+void ajour_reference_gemm_sparse_f32(const float *lhs, int64_t lda, const uint16_t *offsets, const uint8_t *picks,
+                                     const float *rhs, double *acc, int64_t m, int64_t nr, int64_t kr, int64_t share,
+                                     int64_t steps);
+void ajour_reference_gemm_sparse_8bit(const void *lhs, int lhs_is_signed, int64_t lda, const uint16_t *offsets,
+                                      const uint8_t *picks, const int8_t *rhs, int32_t *acc, int64_t m, int64_t nr,
+                                      int64_t kr, int64_t share, int64_t steps);
 void ajour_reference_dwconv_f32(const float *src, int64_t pixel_stride, int64_t row_stride, const float *weights,
                                 double *acc, int64_t nr, int64_t n, int64_t c, int64_t kh, int64_t kw, int64_t ky0,
                                 int64_t ky1, int64_t ix0, int64_t iw, int64_t stride, int64_t dilation);
@@ -23,9 +29,6 @@ void ajour_reference_dwconv_8bit(const void *src, int lhs_is_signed, int64_t pix
                                  int64_t dilation, int64_t pad, int64_t flip);
 void ajour_reference_spmm_f32(const float *src, int64_t scale, const uint16_t *inputs, const float *weights,
                               double *acc, int64_t lda, int64_t m, int64_t n, int64_t count, int64_t accumulate);
-void ajour_reference_spmm_8bit(const void *src, int src_is_signed, int64_t scale, const uint16_t *inputs,
-                               const int8_t *weights, int32_t *acc, int64_t lda, int64_t m, int64_t n, int64_t count,
-                               int64_t accumulate);
 void ajour_reference_spconv_f32(const float *src, const uint16_t *inputs, const float *weights, double *acc,
                                 int64_t rows, int64_t singles, int64_t pairs, int64_t triples, int64_t accumulate);
 

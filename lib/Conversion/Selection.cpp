@@ -28,7 +28,7 @@ double WeightUse::groupDensity(int64_t rows) const {
 }
 
 std::string_view name(KernelFamily family) {
-  constexpr std::string_view names[] = {"dense", "gemv_c4n", "gemv_columns", "spmm", "spconv"};
+  constexpr std::string_view names[] = {"dense", "gemv_c4n", "gemv_columns", "spmm", "spconv", "gemm_sparse"};
   return names[static_cast<int>(family)];
 }
 
@@ -125,14 +125,40 @@ static double winogradShare(const WeightUse &use, int64_t rows) {
   return best;
 }
 
+static const ajour_kernel_row *findDenseGemm(bool isFloat, ajour_cpu_level level) {
+  return ajour_find_kernel(isFloat ? AJOUR_KERNEL_gemm_f32 : AJOUR_KERNEL_gemm_8bit, level);
+}
+
+const ajour_kernel_row *findSparseGemm(int64_t group, bool isFloat, ajour_cpu_level level) {
+  constexpr ajour_kernel_op ops[][2] = {{AJOUR_KERNEL_gemm_sparse1_8bit, AJOUR_KERNEL_gemm_sparse1_f32},
+                                        {AJOUR_KERNEL_gemm_sparse2_8bit, AJOUR_KERNEL_gemm_sparse2_f32},
+                                        {AJOUR_KERNEL_gemm_sparse4_8bit, AJOUR_KERNEL_gemm_sparse4_f32}};
+  if (group != 1 && group != 2 && group != 4)
+    return nullptr;
+  const ajour_kernel_row *row = ajour_find_kernel(ops[group / 2][isFloat], level);
+  // One for narrower vectors or slower products than the dense kernel's has no chance.
+  return row && row->level >= findDenseGemm(isFloat, level)->level ? row : nullptr;
+}
+
+/// How much more of its last panel a sparse product leaves empty than the dense one does.
+static double panelFill(const WeightUse &use, int64_t group, ajour_cpu_level level) {
+  const bool isFloat = use.lhs == AJOUR_F32;
+  const ajour_kernel_row *sparse = findSparseGemm(group, isFloat, level), *dense = findDenseGemm(isFloat, level);
+  auto columns = [&](int64_t nr) { return double((use.shape.n + nr - 1) / nr * nr); };
+  return columns(sparse->nr) / columns(dense->nr);
+}
+
 /// Time of a family's kernel / time of the dense one. Results are written even where no product is left.
-static double relativeCost(const WeightUse &use, const Cost &cost, int64_t rows) {
+static double relativeCost(const WeightUse &use, const Cost &cost, int64_t rows, ajour_cpu_level level) {
   constexpr double least = 0.02;
-  return std::max(cost.fixed + cost.slope * use.groupDensity(cost.group), least) / winogradShare(use, rows);
+  double time = cost.fixed + cost.slope * use.groupDensity(cost.group);
+  if (cost.family == KernelFamily::GemmSparse)
+    time *= panelFill(use, cost.group, level);
+  return std::max(time, least) / winogradShare(use, rows);
 }
 
 /// Why a family cannot compute a product; empty: it can.
-static std::string unsuitable(const WeightUse &use, KernelFamily family, int64_t group, int64_t rows) {
+static std::string unsuitable(const WeightUse &use, KernelFamily family, int64_t group, int64_t rows, ajour_cpu_level level) {
   const bool isGemv = family == KernelFamily::GemvC4n || family == KernelFamily::GemvColumns;
   const encoding::Structure &structure = use.encoding.structure;
   if (use.isDepthwise)
@@ -144,6 +170,18 @@ static std::string unsuitable(const WeightUse &use, KernelFamily family, int64_t
     return "no C4^n pattern that 4 or more rows share";
   if (isGemv)
     return "";
+  if (family == KernelFamily::GemmSparse) {
+    auto is8 = [](uint32_t type) { return type == AJOUR_I8 || type == AJOUR_U8; };
+    if (!(use.lhs == AJOUR_F32 && use.rhs == AJOUR_F32) && !(is8(use.lhs) && is8(use.rhs)))
+      return "sparse products are for f32 or 8 bits";
+    if (!findSparseGemm(group, use.lhs == AJOUR_F32, level))
+      return "this CPU level has a dense kernel only";
+    if (rows < leastPixels)
+      return rows < 0 ? "the number of rows is not known" : "fewer than 16 rows";
+    if (use.shape.k > 0x10000)
+      return "too many inputs";
+    return "";
+  }
   if (!use.isConv)
     return "more than 4 rows of a matrix product";
   if (use.lhs != AJOUR_F32 || use.rhs != AJOUR_F32)
@@ -160,7 +198,7 @@ static std::string unsuitable(const WeightUse &use, KernelFamily family, int64_t
   return "";
 }
 
-KernelChoice selectKernel(const WeightUse &use, int64_t rows, ajour_cpu_level level) {
+KernelChoice selectKernel(const WeightUse &use, int64_t rows, ajour_cpu_level level, bool overPixels) {
   KernelChoice best;
   double closest = 0;
   std::string obstacle;
@@ -169,14 +207,14 @@ KernelChoice selectKernel(const WeightUse &use, int64_t rows, ajour_cpu_level le
     return best;
   }
   for (const Cost &rule : costs) {
-    if (rule.level != AJOUR_LEVEL_any)
+    if (rule.level != AJOUR_LEVEL_any || (isOverPixels(rule.family) && !overPixels))
       continue;
     const Cost &cost = *findCost(use, rule.family, rule.group, level);
-    if (std::string reason = unsuitable(use, cost.family, cost.group, rows); !reason.empty()) {
+    if (std::string reason = unsuitable(use, cost.family, cost.group, rows, level); !reason.empty()) {
       obstacle = reason;
       continue;
     }
-    const double gain = 1 / relativeCost(use, cost, rows);
+    const double gain = 1 / relativeCost(use, cost, rows, level);
     closest = std::max(closest, gain);
     if (gain < leastGain || gain <= best.gain)
       continue;
@@ -203,9 +241,9 @@ std::optional<double> estimateCost(const WeightUse &use, KernelFamily family, in
   if (family == KernelFamily::Dense)
     return dense;
   const Cost *cost = findCost(use, family, group, level);
-  if (!cost || !unsuitable(use, family, group, rows).empty())
+  if (!cost || !unsuitable(use, family, group, rows, level).empty())
     return std::nullopt;
-  return dense * relativeCost(use, *cost, rows);
+  return dense * relativeCost(use, *cost, rows, level);
 }
 
 } // namespace ajour

@@ -48,38 +48,9 @@ LogicalResult simplify(ModuleOp module, int stages) {
   return manager.run(module);
 }
 
-/// The time of the fastest kernel over pixels for a product, as a multiple of the dense one's; nothing: there is none.
-static std::optional<double> timeOverPixels(const EncodedWeight &weight, ajour_cpu_level level) {
-  std::optional<double> best, dense = estimateCost(weight.use, KernelFamily::Dense, 1, weight.rows, level);
-  for (KernelFamily family : {KernelFamily::Spmm, KernelFamily::Spconv})
-    for (int64_t group : {1, 2, 4, 8})
-      if (auto cost = estimateCost(weight.use, family, group, weight.rows, level); cost && (!best || *cost / *dense < *best))
-        best = *cost / *dense;
-  return best;
-}
-
-/// Convolutions whose kernels work over pixels read and write channel-major activations. All levels share the buffers, so the best
-/// one decides.
-static LogicalResult chooseLayouts(ModuleOp module, ArrayRef<EncodedWeight> weights, ajour_cpu_level level) {
-  // Where this share of the multiply-adds is channel-major anyway, a dense kernel in between must be faster by more than this,
-  // since its operand and result are transposed.
-  constexpr double leastShare = 0.25, transposedGain = 2;
-  llvm::SmallDenseSet<Operation *> chosen;
-  double all = 0, sparse = 0;
-  for (const EncodedWeight &weight : weights) {
-    double macs = weight.use.isConv ? double(weight.use.shape.elements()) * double(std::max<int64_t>(weight.rows, 0)) : 0;
-    all += macs;
-    if (!isOverPixels(selectKernel(weight.use, weight.rows, level).family))
-      continue;
-    chosen.insert(weight.op);
-    sparse += macs;
-  }
+static LogicalResult makeChannelMajor(ModuleOp module, const llvm::SmallDenseSet<Operation *> &chosen) {
   if (chosen.empty())
     return success();
-  if (sparse >= leastShare * all)
-    for (const EncodedWeight &weight : weights)
-      if (auto time = timeOverPixels(weight, level); time && weight.use.density() < 1 && *time < transposedGain)
-        chosen.insert(weight.op);
   PassManager manager(module.getContext());
   manager.addNestedPass<func::FuncOp>(
       createChannelMajorPass([&](nn::ConvOp conv) { return chosen.contains(conv.getOperation()); }));
@@ -103,9 +74,11 @@ LogicalResult lowerToExec(ModuleOp module, const CompileOptions &options) {
   FailureOr<std::vector<EncodedWeight>> weights = encodeWeights(module);
   if (failed(weights))
     return failure();
+  ajour_cpu_level best = chosenLevels(options).back();
+  llvm::SmallDenseSet<Operation *> channelMajor = chooseChannelMajor(*weights, best);
   if (options.report)
-    reportWeights(*weights, chosenLevels(options).back(), *options.report);
-  if (failed(chooseLayouts(module, *weights, chosenLevels(options).back())) || failed(formDispatches(module)))
+    reportWeights(*weights, best, *options.report);
+  if (failed(makeChannelMajor(module, channelMajor)) || failed(formDispatches(module)))
     return failure();
   updateStatesInPlace(module);
   return verify(module);

@@ -63,10 +63,11 @@ void reportWeights(ArrayRef<EncodedWeight> weights, ajour_cpu_level level, Compi
   ReportTable others{"other_structures", {"node", "structure", "products_percent", "why_not"}, {}};
   int64_t elements = 0, nonzero = 0, given = 0, stored = 0;
   double expected = 0, dense = 0;
+  llvm::SmallDenseSet<Operation *> channelMajor = chooseChannelMajor(weights, level);
   for (const EncodedWeight &weight : weights) {
     const encoding::Detected &found = weight.found;
     std::string node = reportNodes(weight.op->getLoc());
-    KernelChoice choice = selectKernel(weight.use, weight.rows, level);
+    KernelChoice choice = selectKernel(weight.use, weight.rows, level, channelMajor.contains(weight.op));
     elements += found.shape.elements();
     nonzero += found.nonzero;
     given += weight.givenBytes;

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "ajour/Encoding/PackSparse.h"
+#include "ajour/Kernels/Kernels.h"
 
 using namespace ajour::encoding;
 
@@ -110,4 +111,54 @@ TEST(PackSparse, RunsAreTakenTogether) {
   EXPECT_EQ(packed.index, (std::vector<uint32_t>{0, 0, 2, 0, 1}));
   EXPECT_EQ(packed.inputs, (std::vector<uint16_t>{0, 2, 20}));
   EXPECT_EQ(packed.weights, (std::vector<float>{5, 6, 1, 2, 3}));
+}
+
+// Panels hold each weight once, in the lane of its column and for the input that its step takes; all else is zero.
+TEST(PackPanels, EveryWeightOnce) {
+  for (int percent : {0, 40, 80, 100})
+    for (auto [lanes, kr, window] : {std::tuple{16, 4, 64}, {8, 2, 16}, {16, 1, 16}, {4, 1, 8}, {4, 4, 16}})
+      for (int64_t share : {1, 2, 4})
+        for (auto [k, n, parts] : {std::tuple{1, 1, 1}, {70, 9, 1}, {64, 64, 1}, {150, 130, 3}, {33, 40, 3}}) {
+          PanelPlan plan{.k = k, .n = n, .parts = parts, .lanes = lanes, .share = share, .kr = kr, .window = window};
+          std::vector<int8_t> weights(k * n);
+          std::map<std::tuple<int64_t, int64_t>, int> expected, found;
+          for (int64_t j = 0; j < n; ++j)
+            for (int64_t p = 0; p < k; ++p)
+              if (int(rng() % 100) >= percent)
+                expected[{p, j}] = weights[j * k + p] = int(rng() % 100) + 1;
+          const PackedPanels<int8_t> packed = packPanels(plan, WeightView<int8_t>{weights.data(), k, n, 1, k});
+          ASSERT_EQ(int64_t(packed.index.size()), plan.panels() * parts + 1);
+          ASSERT_EQ(packed.index.back(), packed.offsets.size());
+          ASSERT_EQ(packed.picks.size(), packed.offsets.size() * lanes * kr);
+          ASSERT_EQ(packed.weights.size(), packed.picks.size() * share);
+          for (int64_t list = 0; list + 1 < int64_t(packed.index.size()); ++list)
+            for (uint32_t s = packed.index[list]; s < packed.index[list + 1]; ++s) {
+              ASSERT_LT(packed.offsets[s], plan.depth());
+              for (int64_t lane = 0; lane < lanes; ++lane)
+                for (int64_t q = 0; q < kr; ++q) {
+                  const int64_t pick = packed.picks[(s * lanes + lane) * kr + q], p = packed.offsets[s] + pick;
+                  ASSERT_LT(pick, window);
+                  ASSERT_LT(p, plan.depth());
+                  for (int64_t t = 0; t < share; ++t)
+                    if (int w = packed.weights[((s * share + t) * lanes + lane) * kr + q]) {
+                      const int64_t column = (list / parts * lanes + ajour_gemm_sparse_group(lane, lanes, share)) * share + t;
+                      EXPECT_TRUE(found.insert({{list % parts * plan.depth() + p, column}, w}).second);
+                    }
+                }
+            }
+          EXPECT_EQ(found, expected) << k << "x" << n << " share " << share << " lanes " << lanes;
+        }
+}
+
+// Lanes that keep equally many inputs fill their steps although they keep other ones.
+TEST(PackPanels, StepsAreFew) {
+  PanelPlan plan{.k = 1024, .n = 64, .lanes = 16, .share = 4, .kr = 4, .window = 64};
+  std::vector<float> weights(plan.k * plan.n);
+  for (int64_t g = 0; g < 16; ++g)
+    for (int64_t p = 0; p < plan.k; ++p)
+      if (rng() % 4 == 0)
+        for (int64_t t = 0; t < 4; ++t)
+          weights[(4 * g + t) * plan.k + p] = 1;
+  const PackedPanels<float> packed = packPanels(plan, WeightView<float>{weights.data(), plan.k, plan.n, 1, plan.k});
+  EXPECT_LT(packed.offsets.size(), 0.31 * 1024 / 4);
 }

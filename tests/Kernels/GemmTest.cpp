@@ -137,7 +137,9 @@ TEST(KernelTable, NamesFollowTheColumns) {
     const std::string op = row.op <= AJOUR_KERNEL_gemm_8bit     ? "gemm"
                            : row.op <= AJOUR_KERNEL_dwconv_8bit ? "dwconv"
                            : row.op == AJOUR_KERNEL_spconv_f32  ? "spconv"
-                           : row.op <= AJOUR_KERNEL_spmm_8bit   ? "spmm"
+                           : row.op <= AJOUR_KERNEL_spmm_f32    ? "spmm"
+                           : row.op <= AJOUR_KERNEL_gemm_sparse4_8bit
+                               ? "gemm_sparse" + std::to_string(1 << (row.op - AJOUR_KERNEL_gemm_sparse1_f32) % 3)
                            : row.op <= AJOUR_KERNEL_gemv_f32_q4 ? "gemv"
                                                                 : "gemm";
     auto isOneOf = [&](std::initializer_list<ajour_kernel_op> ops) { return std::count(ops.begin(), ops.end(), row.op) > 0; };

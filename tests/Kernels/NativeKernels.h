@@ -29,6 +29,8 @@ inline bool cpuHas(ajour_cpu_level level) {
     return avx512;
   case AJOUR_LEVEL_avx512vnni:
     return avx512 && __builtin_cpu_supports("avx512vnni");
+  case AJOUR_LEVEL_avx512vbmi:
+    return avx512 && __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vbmi");
   default:
     return false;
   }
@@ -77,6 +79,7 @@ inline std::vector<NativeKernel> nativeKernels(ajour_kernel_op op) {
     kernels.push_back({{op, #symbol, AJOUR_LEVEL_##level, mr, nr, kr, AJOUR_##lhs, AJOUR_##rhs, AJOUR_##acc},    \
                        reinterpret_cast<void (*)()>(&symbol)});
   AJOUR_CPU_KERNELS_NATIVE(AJOUR_ROW)
+  AJOUR_GEMM_SPARSE_KERNELS_NATIVE(AJOUR_ROW)
   AJOUR_GEMV_KERNELS_NATIVE(AJOUR_ROW)
   AJOUR_WINOGRAD_KERNELS_NATIVE(AJOUR_ROW)
   AJOUR_UNPACK_KERNELS_NATIVE(AJOUR_ROW)

@@ -25,7 +25,8 @@ template <typename Buffer> void fill(Buffer &buffer) {
 }
 
 class SpmmF32 : public testing::TestWithParam<NativeKernel> {};
-class Spmm8Bit : public testing::TestWithParam<NativeKernel> {};
+class GemmSparseF32 : public testing::TestWithParam<NativeKernel> {};
+class GemmSparse8Bit : public testing::TestWithParam<NativeKernel> {};
 class SpconvF32 : public testing::TestWithParam<NativeKernel> {};
 
 } // namespace
@@ -64,43 +65,85 @@ TEST_P(SpmmF32, MatchesReference) {
         }
 }
 
-TEST_P(Spmm8Bit, MatchesReferenceExactly) {
+namespace {
+
+/// Random steps of a sparse product; windows end with the row, or reach behind it.
+struct Steps {
+  int64_t lanes, share, window;
+  GuardedBuffer<uint16_t> offsets;
+  GuardedBuffer<uint8_t> picks;
+
+  Steps(const ajour_kernel_row &row, int64_t share, int64_t k, int64_t count, bool atStart)
+      : lanes(row.nr / share), share(share), window(ajour_gemm_sparse_window(lanes, row.lhs)),
+        offsets(count, 0, atStart), picks(count * lanes * row.kr, 0, atStart) {
+    for (int64_t s = 0; s < count; ++s)
+      offsets[s] = s ? rng() % k : k - 1;
+    for (int64_t i = 0; i < picks.size(); ++i)
+      picks[i] = rng() % std::min(window, k - offsets[i / (lanes * row.kr)]);
+  }
+};
+
+int64_t shareOf(ajour_kernel_op op) { return int64_t(1) << (op - AJOUR_KERNEL_gemm_sparse1_f32) % 3; }
+
+std::vector<NativeKernel> sparseGemms(ajour_kernel_op first) {
+  std::vector<NativeKernel> kernels;
+  for (int i = 0; i < 3; ++i)
+    for (const NativeKernel &kernel : nativeKernels(ajour_kernel_op(first + i)))
+      kernels.push_back(kernel);
+  return kernels;
+}
+
+} // namespace
+
+TEST_P(GemmSparseF32, MatchesReference) {
   AJOUR_SKIP_UNLESS_CPU_HAS(GetParam());
   const ajour_kernel_row &row = GetParam().row;
-  for (int64_t m : {1, 2, 4, 8})
-    for (int64_t n : {1, 4, 8, 15, 16, 17, 32, 33, 48, 49, 63, 64, 65, 128, 130})
-      for (int64_t count : {0, 1, 2, 5})
-        for (bool accumulate : {false, true}) {
-          const int64_t padded = (n + row.nr - 1) / row.nr * row.nr, lda = padded + m % 3, scale = 1 + n % 3;
-          const int64_t last = 5 + n, size = last * scale + n;
-          const bool atStart = count % 2;
-          GuardedBuffer<uint8_t> src(size, AJOUR_BUFFER_SLACK, atStart);
-          GuardedBuffer<uint16_t> inputs(count * 4, AJOUR_BUFFER_SLACK, atStart);
-          GuardedBuffer<int8_t> weights(count * m * 4, 16, atStart);
-          GuardedBuffer<int32_t> acc((m - 1) * lda + padded, 0, atStart);
-          // Extreme values are frequent: they are what saturating instructions get wrong.
-          for (int64_t i = 0; i < size; ++i)
-            src[i] = rng() % 2 ? rng() : (rng() % 2 ? 255 : 128);
-          for (int64_t i = 0; i < weights.size(); ++i)
-            weights[i] = rng() % 2 ? rng() : (rng() % 2 ? 127 : -128);
-          for (int64_t i = 0; i < acc.size(); ++i)
-            acc[i] = int32_t(rng());
-          for (int64_t i = 0; i < inputs.size(); ++i)
-            inputs[i] = i ? rng() % (last + 1) : last;
-          const std::vector<int32_t> before(acc.data(), acc.data() + acc.size());
-          std::vector<int32_t> expected = before;
-          ajour_reference_spmm_8bit(src.data(), row.lhs == AJOUR_I8, scale, inputs.data(), weights.data(), expected.data(),
-                                    lda, m, n, count, accumulate);
-          GetParam().as<ajour_spmm_8bit_fn>()(src.data(), scale, inputs.data(), weights.data(), acc.data(), lda, m, n,
-                                              count, accumulate);
-          for (int64_t r = 0; r < m; ++r)
-            for (int64_t i = 0; i < (r + 1 < m ? lda : padded); ++i)
-              if (i < n || i >= padded) {
-                ASSERT_EQ(acc[r * lda + i], i < n ? expected[r * lda + i] : before[r * lda + i])
-                    << "m " << m << " n " << n << " count " << count << " filter " << r << " pixel " << i;
-              }
-          ASSERT_TRUE(src.slackUntouched() && inputs.slackUntouched() && weights.slackUntouched());
-        }
+  for (int64_t m = 1; m <= row.mr; ++m)
+    for (int64_t k : {1, 3, 16, 17, 100})
+      for (int64_t count : {0, 1, 2, 9}) {
+        const bool atStart = count % 2;
+        const int64_t lda = k + m % 3;
+        Steps steps(row, shareOf(row.op), k, count, atStart);
+        GuardedBuffer<float> lhs((m - 1) * lda + k, AJOUR_BUFFER_SLACK, atStart);
+        GuardedBuffer<float> rhs(count * row.nr, 0, atStart), acc(m * row.nr, 0, atStart);
+        fill(lhs), fill(rhs), fill(acc);
+        std::vector<double> expected(m * row.nr);
+        ajour_reference_gemm_sparse_f32(lhs.data(), lda, steps.offsets.data(), steps.picks.data(), rhs.data(), expected.data(),
+                                        m, row.nr, row.kr, steps.share, count);
+        GetParam().as<ajour_gemm_sparse1_f32_fn>()(lhs.data(), lda, steps.offsets.data(), steps.picks.data(), rhs.data(),
+                                                   acc.data(), m, count);
+        for (int64_t i = 0; i < m * row.nr; ++i)
+          ASSERT_EQ(acc[i], expected[i]) << "m " << m << " k " << k << " steps " << count << " element " << i;
+        ASSERT_TRUE(lhs.slackUntouched());
+      }
+}
+
+TEST_P(GemmSparse8Bit, MatchesReferenceExactly) {
+  AJOUR_SKIP_UNLESS_CPU_HAS(GetParam());
+  const ajour_kernel_row &row = GetParam().row;
+  for (int64_t m = 1; m <= row.mr; ++m)
+    for (int64_t k : {1, 3, 16, 63, 64, 65, 300})
+      for (int64_t count : {0, 1, 2, 9}) {
+        const bool atStart = count % 2;
+        const int64_t lda = k + m % 3;
+        Steps steps(row, shareOf(row.op), k, count, atStart);
+        GuardedBuffer<uint8_t> lhs((m - 1) * lda + k, AJOUR_BUFFER_SLACK, atStart);
+        GuardedBuffer<int8_t> rhs(count * row.nr * row.kr, 0, atStart);
+        GuardedBuffer<int32_t> acc(m * row.nr, 0, atStart);
+        // Extreme values are frequent: they are what saturating instructions get wrong.
+        for (int64_t i = 0; i < lhs.size(); ++i)
+          lhs[i] = rng() % 2 ? rng() : (rng() % 2 ? 255 : 128);
+        for (int64_t i = 0; i < rhs.size(); ++i)
+          rhs[i] = rng() % 2 ? rng() : (rng() % 2 ? 127 : -128);
+        std::vector<int32_t> expected(m * row.nr);
+        ajour_reference_gemm_sparse_8bit(lhs.data(), row.lhs == AJOUR_I8, lda, steps.offsets.data(), steps.picks.data(),
+                                         rhs.data(), expected.data(), m, row.nr, row.kr, steps.share, count);
+        GetParam().as<ajour_gemm_sparse1_8bit_fn>()(lhs.data(), lda, steps.offsets.data(), steps.picks.data(), rhs.data(),
+                                                    acc.data(), m, count);
+        for (int64_t i = 0; i < m * row.nr; ++i)
+          ASSERT_EQ(acc[i], expected[i]) << "m " << m << " k " << k << " steps " << count << " element " << i;
+        ASSERT_TRUE(lhs.slackUntouched());
+      }
 }
 
 TEST_P(SpconvF32, MatchesReference) {
@@ -220,5 +263,6 @@ TEST_P(SpconvF32, ConvolvesWhatWasExpandedAndPacked) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, SpmmF32, testing::ValuesIn(nativeKernels(AJOUR_KERNEL_spmm_f32)), kernelName);
-INSTANTIATE_TEST_SUITE_P(Table, Spmm8Bit, testing::ValuesIn(nativeKernels(AJOUR_KERNEL_spmm_8bit)), kernelName);
+INSTANTIATE_TEST_SUITE_P(Table, GemmSparseF32, testing::ValuesIn(sparseGemms(AJOUR_KERNEL_gemm_sparse1_f32)), kernelName);
+INSTANTIATE_TEST_SUITE_P(Table, GemmSparse8Bit, testing::ValuesIn(sparseGemms(AJOUR_KERNEL_gemm_sparse1_8bit)), kernelName);
 INSTANTIATE_TEST_SUITE_P(Table, SpconvF32, testing::ValuesIn(nativeKernels(AJOUR_KERNEL_spconv_f32)), kernelName);

@@ -25,7 +25,6 @@
 #define DEFINE_dwconv_8bit(symbol, level, m, k)
 #define DEFINE_spmm_f32(symbol, level, m, k)
 #define DEFINE_spconv_f32(symbol, level, m, k)
-#define DEFINE_spmm_8bit(symbol, level, m, k)
 #define DEFINE(op, symbol, level, m, k) DEFINE_##op(symbol, level, m, k)
 #define ROW(op, symbol, level, mr, nr, kr, lhs, rhs, acc) DEPTHS(DEFINE, op, symbol, level, mr) DEPTHS(DEFINE, op, symbol, level, 1)
 AJOUR_CPU_KERNELS_NATIVE(ROW)
@@ -37,7 +36,6 @@ AJOUR_CPU_KERNELS_NATIVE(ROW)
 #define LIST_dwconv_8bit(symbol, level, m, k)
 #define LIST_spmm_f32(symbol, level, m, k)
 #define LIST_spconv_f32(symbol, level, m, k)
-#define LIST_spmm_8bit(symbol, level, m, k)
 #define LIST(op, symbol, level, m, k) LIST_##op(symbol, level, m, k)
 #define ROW(op, symbol, level, mr, nr, kr, lhs, rhs, acc) DEPTHS(LIST, op, symbol, level, mr) DEPTHS(LIST, op, symbol, level, 1)
 const specialised_gemm specialised_gemms[] = {AJOUR_CPU_KERNELS_NATIVE(ROW)};
@@ -86,7 +84,6 @@ const int specialised_gemm_count = sizeof(specialised_gemms) / sizeof(specialise
 #define DW_gemm_8bit(...)
 #define DW_spmm_f32(...)
 #define DW_spconv_f32(...)
-#define DW_spmm_8bit(...)
 #define DW_dwconv_f32(symbol, level, K, S, W, C, NR) DWCONV(symbol, level, K, S, W, C, NR, 1, float, float, float, 1)
 #define DW_dwconv_8bit(symbol, level, K, S, W, C, NR) \
   DWCONV(symbol, level, K, S, W, C, NR, 4, uint8_t, int8_t, int32_t, 1, SPECIALISED_PAD, SPECIALISED_FLIP)
@@ -99,7 +96,6 @@ AJOUR_CPU_KERNELS_NATIVE(ROW)
 #define DWLIST_gemm_8bit(...)
 #define DWLIST_spmm_f32(...)
 #define DWLIST_spconv_f32(...)
-#define DWLIST_spmm_8bit(...)
 #define DWLIST_dwconv_f32(symbol, level, K, S, W, C) \
   {#symbol, AJOUR_LEVEL_##level, K, S, W, C, sizeof(float), symbol##_##K##s##S##_##W##x##C},
 #define DWLIST_dwconv_8bit(symbol, level, K, S, W, C) \

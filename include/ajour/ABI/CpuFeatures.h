@@ -39,6 +39,7 @@ AJOUR_CPU_FEATURES(AJOUR_ROW)
 #define AJOUR_CPU_SET_AVX2 (1ull << 0 | 1ull << 1 | 1ull << 2 | 1ull << 9)
 #define AJOUR_CPU_SET_AVX512 (AJOUR_CPU_SET_AVX2 | 1ull << 3 | 1ull << 4 | 1ull << 5 | 1ull << 6 | 1ull << 10)
 #define AJOUR_CPU_SET_AVX512VNNI (AJOUR_CPU_SET_AVX512 | 1ull << 7)
+#define AJOUR_CPU_SET_AVX512VBMI (AJOUR_CPU_SET_AVX512VNNI | 1ull << 8)
 #define AJOUR_CPU_SET_NEON (1ull << 32)
 #define AJOUR_CPU_SET_DOTPROD (AJOUR_CPU_SET_NEON | 1ull << 33)
 #define AJOUR_CPU_SET_I8MM (AJOUR_CPU_SET_DOTPROD | 1ull << 34)
@@ -49,6 +50,7 @@ AJOUR_CPU_FEATURES(AJOUR_ROW)
   ROW(1, avx2, AJOUR_ARCH_X86_64, AJOUR_CPU_SET_AVX2, "x86-64-v3", "")                                       \
   ROW(2, avx512, AJOUR_ARCH_X86_64, AJOUR_CPU_SET_AVX512, "x86-64-v4", "")                                   \
   ROW(3, avx512vnni, AJOUR_ARCH_X86_64, AJOUR_CPU_SET_AVX512VNNI, "x86-64-v4", "+avx512vnni")                \
+  ROW(4, avx512vbmi, AJOUR_ARCH_X86_64, AJOUR_CPU_SET_AVX512VBMI, "x86-64-v4", "+avx512vnni,+avx512vbmi")    \
   ROW(16, neon, AJOUR_ARCH_AARCH64, AJOUR_CPU_SET_NEON, "generic", "+neon,-sve,-sve2")                       \
   ROW(17, dotprod, AJOUR_ARCH_AARCH64, AJOUR_CPU_SET_DOTPROD, "generic", "+neon,+dotprod,-sve,-sve2")        \
   ROW(18, i8mm, AJOUR_ARCH_AARCH64, AJOUR_CPU_SET_I8MM, "generic", "+neon,+dotprod,+i8mm,-sve,-sve2")

@@ -53,6 +53,10 @@ struct PackSpec {
     SparseInputs, ///< the three parts of encoding::PackedSparse
     SparseWeights,
     SparseIndex,
+    PanelOffsets, ///< the four parts of encoding::PackedPanels
+    PanelPicks,
+    PanelWeights,
+    PanelIndex,
     Gemv,        ///< blocks of 16 rows, as `gemv` says
     StoredInt,      ///< blocks of codes with parameters in groups
     StoredCodebook, ///< blocks of indices, with scales in groups or none
@@ -72,7 +76,8 @@ struct PackSpec {
   int64_t scaleStrideK = 0, scaleStrideN = 0; ///< from group to group and from column to column in those
   int32_t lhsZeroPoint = 0; ///< as the kernel sees the lhs (after its sign is changed)
   llvm::SmallVector<int32_t> rhsZeroPoints; ///< of the signed weights; one or n
-  encoding::SparsePlan sparse; ///< of the sparse kinds
+  encoding::SparsePlan sparse; ///< of the Sparse kinds
+  encoding::PanelPlan panels;  ///< of the Panel kinds
   StoredSpec stored;
 };
 

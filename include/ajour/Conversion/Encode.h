@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
+#include "llvm/ADT/DenseSet.h"
 
 #include <memory>
 #include <vector>
@@ -31,7 +32,11 @@ struct EncodedWeight {
 /// module's `enc.declared` says is checked against the weights: the weights not being as declared is an error at the user's node.
 mlir::FailureOr<std::vector<EncodedWeight>> encodeWeights(mlir::ModuleOp module);
 
-/// The same as a pass over a module, `nn-encode`.
+/// The convolutions for which channel-major activations pay, since their sparse kernels have pixels in vectors: none where the network
+/// is expected to be as fast with all activations channels-last. All levels of an artifact share buffers, so the best one decides.
+llvm::SmallDenseSet<mlir::Operation *> chooseChannelMajor(llvm::ArrayRef<EncodedWeight> weights, ajour_cpu_level level);
+
+/// encodeWeights as a pass over a module, `nn-encode`.
 std::unique_ptr<mlir::Pass> createEncodePass();
 
 /// What `enc.weight` and the product itself say; nullopt for one without the attribute (dense weights) or that is no product.

@@ -8,6 +8,7 @@
 
 #include "ajour/ABI/CpuFeatures.h"
 #include "ajour/Encoding/Encoding.h"
+#include "ajour/Kernels/Kernels.h"
 
 #include <array>
 #include <optional>
@@ -40,6 +41,7 @@ enum class KernelFamily {
   GemvColumns, ///< gemv_* over activations put together by a mask; 4, 8 or 16 rows share it
   Spmm,        ///< spmm_*: pixels in vectors, 1, 2, 4 or 8 rows share what they skip
   Spconv,      ///< spconv_*: the same for windows
+  GemmSparse,  ///< gemm_sparse*: output columns in lanes, 1, 2 or 4 of which keep the same inputs
 };
 
 std::string_view name(KernelFamily family);
@@ -59,7 +61,12 @@ struct KernelChoice {
 
 /// The kernel that serves a product of `rows` rows (tokens, output pixels; -1: not known) for a level. A family other than Dense is
 /// chosen only if it is expected to be at least 3 % faster, after what the cost table's measurements scatter has been taken off.
-KernelChoice selectKernel(const WeightUse &use, int64_t rows, ajour_cpu_level level);
+/// Without `overPixels` the activations are channels-last, and families that have pixels in vectors are left out.
+KernelChoice selectKernel(const WeightUse &use, int64_t rows, ajour_cpu_level level, bool overPixels = true);
+
+/// The kernel of the family GemmSparse for 1, 2 or 4 columns that keep the same inputs; null: there is none that competes with the
+/// level's dense one.
+const ajour_kernel_row *findSparseGemm(int64_t group, bool isFloat, ajour_cpu_level level);
 
 /// Expected time of a product, in nanoseconds on one thread of the CPU that the table was measured on; nullopt: the family cannot compute it
 /// or has no row for the level. Dense always has one. `rows` >= 1.

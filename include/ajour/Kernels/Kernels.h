@@ -52,11 +52,34 @@ typedef void ajour_dwconv_8bit_fn(const void *src, int64_t pixel_stride, int64_t
 typedef void ajour_spmm_f32_fn(const float *src, int64_t scale, const uint16_t *inputs, const float *weights, float *acc,
                                int64_t lda, int64_t m, int64_t n, int64_t count, int64_t accumulate);
 
-/* The same for 8-bit operands (src of the row's type), exact. An entry is four inputs and four weights for each filter:
- *   acc[r * lda + i] (+)= sum over e < count, q < 4 of weights[(e * m + r) * 4 + q] * src[inputs[e * 4 + q] * scale + i].
- * Weights may be read 16 bytes past the last. */
-typedef void ajour_spmm_8bit_fn(const void *src, int64_t scale, const uint16_t *inputs, const int8_t *weights,
-                                int32_t *acc, int64_t lda, int64_t m, int64_t n, int64_t count, int64_t accumulate);
+/* Sparse product of m rows of activations with one panel of columns, lanes * share of them (nr): the `share` columns of a
+ * lane keep the same inputs. In each of `steps` steps a lane takes kr elements of a window (ajour_gemm_sparse_window elements from
+ * offsets[s] on), those whose numbers `picks` has:
+ *   acc[r * nr + ajour_gemm_sparse_group(lane, lanes, share) * share + t] = sum over s < steps, q < kr of
+ *     lhs[r * lda + offsets[s] + picks[(s * lanes + lane) * kr + q]] * rhs[((s * share + t) * lanes + lane) * kr + q]
+ * (ajour/Encoding/PackSparse.h makes the lists). Whole windows are read, so lhs up to AJOUR_BUFFER_SLACK bytes past a row. */
+typedef void ajour_gemm_sparse1_f32_fn(const float *lhs, int64_t lda, const uint16_t *offsets, const uint8_t *picks,
+                                       const float *rhs, float *acc, int64_t m, int64_t steps);
+typedef ajour_gemm_sparse1_f32_fn ajour_gemm_sparse2_f32_fn, ajour_gemm_sparse4_f32_fn;
+/* The same for 8 bits (lhs of the row's type), exact. */
+typedef void ajour_gemm_sparse1_8bit_fn(const void *lhs, int64_t lda, const uint16_t *offsets, const uint8_t *picks,
+                                        const int8_t *rhs, int32_t *acc, int64_t m, int64_t steps);
+typedef ajour_gemm_sparse1_8bit_fn ajour_gemm_sparse2_8bit_fn, ajour_gemm_sparse4_8bit_fn;
+
+/* Elements that a step's window has, by a kernel's lanes. */
+static inline int64_t ajour_gemm_sparse_window(int64_t lanes, ajour_element_type lhs) {
+  if (lhs == AJOUR_F32)
+    return lanes == 4 ? 8 : lanes;
+  return lanes == 16 ? 64 : 16;
+}
+/* Which of a panel's groups of `share` columns a lane has: the order in which interleaving accumulators leaves them. */
+static inline int64_t ajour_gemm_sparse_group(int64_t lane, int64_t lanes, int64_t share) {
+  if (share == 1)
+    return lane;
+  if (share == 2)
+    return lane % 4 / 2 * (lanes / 2) + lane / 4 * 2 + lane % 2;
+  return lane % 4 * (lanes / 4) + lane / 4;
+}
 
 /* Sparse convolution of one filter over `rows` rows of 16 pixels, [rows][16]. An entry is a run of taps that read
  * successive rows of src: singles first, then pairs, then triples, each with as many weights:
@@ -307,7 +330,12 @@ typedef enum ajour_kernel_op {
   AJOUR_KERNEL_dwconv_8bit,
   AJOUR_KERNEL_spmm_f32,
   AJOUR_KERNEL_spconv_f32,
-  AJOUR_KERNEL_spmm_8bit,
+  AJOUR_KERNEL_gemm_sparse1_f32, /* columns that keep their inputs alone, in pairs and in fours */
+  AJOUR_KERNEL_gemm_sparse2_f32,
+  AJOUR_KERNEL_gemm_sparse4_f32,
+  AJOUR_KERNEL_gemm_sparse1_8bit,
+  AJOUR_KERNEL_gemm_sparse2_8bit,
+  AJOUR_KERNEL_gemm_sparse4_8bit,
   AJOUR_KERNEL_gemv_f32,
   AJOUR_KERNEL_gemv_f16,
   AJOUR_KERNEL_gemv_8bit,
@@ -350,6 +378,7 @@ static const ajour_kernel_row ajour_kernel_table[] = {
 #define AJOUR_ROW(op, symbol, level, mr, nr, kr, lhs, rhs, acc) \
   {AJOUR_KERNEL_##op, #symbol, AJOUR_LEVEL_##level, mr, nr, kr, AJOUR_##lhs, AJOUR_##rhs, AJOUR_##acc},
     AJOUR_CPU_KERNELS_X86_64(AJOUR_ROW) AJOUR_CPU_KERNELS_AARCH64(AJOUR_ROW)
+    AJOUR_GEMM_SPARSE_KERNELS_X86_64(AJOUR_ROW) AJOUR_GEMM_SPARSE_KERNELS_AARCH64(AJOUR_ROW)
     AJOUR_GEMV_KERNELS_X86_64(AJOUR_ROW) AJOUR_GEMV_KERNELS_AARCH64(AJOUR_ROW)
     AJOUR_WINOGRAD_KERNELS_X86_64(AJOUR_ROW) AJOUR_WINOGRAD_KERNELS_AARCH64(AJOUR_ROW)
     AJOUR_UNPACK_KERNELS_X86_64(AJOUR_ROW) AJOUR_UNPACK_KERNELS_AARCH64(AJOUR_ROW)
@@ -377,12 +406,14 @@ static inline const ajour_kernel_row *ajour_find_kernel(ajour_kernel_op op, ajou
 /* The kernels of the architecture that this is compiled for, as linked from AjourKernels. */
 #if defined(__x86_64__)
 #define AJOUR_CPU_KERNELS_NATIVE AJOUR_CPU_KERNELS_X86_64
+#define AJOUR_GEMM_SPARSE_KERNELS_NATIVE AJOUR_GEMM_SPARSE_KERNELS_X86_64
 #define AJOUR_GEMV_KERNELS_NATIVE AJOUR_GEMV_KERNELS_X86_64
 #define AJOUR_WINOGRAD_KERNELS_NATIVE AJOUR_WINOGRAD_KERNELS_X86_64
 #define AJOUR_UNPACK_KERNELS_NATIVE AJOUR_UNPACK_KERNELS_X86_64
 #define AJOUR_ATTENTION_KERNELS_NATIVE AJOUR_ATTENTION_KERNELS_X86_64
 #elif defined(__aarch64__)
 #define AJOUR_CPU_KERNELS_NATIVE AJOUR_CPU_KERNELS_AARCH64
+#define AJOUR_GEMM_SPARSE_KERNELS_NATIVE AJOUR_GEMM_SPARSE_KERNELS_AARCH64
 #define AJOUR_GEMV_KERNELS_NATIVE AJOUR_GEMV_KERNELS_AARCH64
 #define AJOUR_WINOGRAD_KERNELS_NATIVE AJOUR_WINOGRAD_KERNELS_AARCH64
 #define AJOUR_UNPACK_KERNELS_NATIVE AJOUR_UNPACK_KERNELS_AARCH64
@@ -391,6 +422,7 @@ static inline const ajour_kernel_row *ajour_find_kernel(ajour_kernel_op op, ajou
 #ifdef AJOUR_CPU_KERNELS_NATIVE
 #define AJOUR_ROW(op, symbol, level, mr, nr, kr, lhs, rhs, acc) ajour_##op##_fn symbol;
 AJOUR_CPU_KERNELS_NATIVE(AJOUR_ROW)
+AJOUR_GEMM_SPARSE_KERNELS_NATIVE(AJOUR_ROW)
 AJOUR_GEMV_KERNELS_NATIVE(AJOUR_ROW)
 AJOUR_WINOGRAD_KERNELS_NATIVE(AJOUR_ROW)
 AJOUR_UNPACK_KERNELS_NATIVE(AJOUR_ROW)

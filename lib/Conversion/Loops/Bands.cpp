@@ -111,6 +111,9 @@ void DispatchLowering::lowerBands(const GemmPlan &plan, const BandPlan &band) {
   lowered.scratchBytes =
       getAffineConstantExpr(band.bandRows * band.rowElements * nn::elementBytes(type) + AJOUR_BUFFER_SLACK, context);
   lowered.copyKind = "band";
+  if (plan.sparse)
+    for (unsigned pack : {plan.weightsPack, plan.sparse->offsetsPack, plan.sparse->picksPack, plan.sparse->indexPack})
+      lowered.packs[pack].panels.parts = kh;
   lowered.copyBytes = out[0] * blocks * band.groups * (band.bandRows * band.rowElements * nn::elementBytes(type));
   auto c = [&](int64_t value) { return e->i64(value); };
 
@@ -131,7 +134,7 @@ void DispatchLowering::lowerBands(const GemmPlan &plan, const BandPlan &band) {
       accs.push_back(e->frameArray(accType, kernel.mr * kernel.nr));
     Value lda = c(conv.getStrides()[1] * filter.getDimSize(3));
     e->loop(part.firstPanel, part.lastPanel, [&](Value panel) {
-      Value weights = panelPointer(plan, part, panel);
+      Value weights = plan.sparse ? Value() : panelPointer(plan, part, panel);
       e->loop(c(0), rows, [&](Value row) {
         Value y = e->add(firstRow, row);
         Value bandRow = e->mul(e->mul(row, c(conv.getStrides()[0])), c(band.rowElements));
@@ -139,8 +142,8 @@ void DispatchLowering::lowerBands(const GemmPlan &plan, const BandPlan &band) {
           Value start = e->add(bandRow, e->mul(x, lda));
           for (int64_t ky = 0; ky < kh; ++ky) {
             Value lhs = e->pointer(scratch, e->add(start, c(ky * conv.getDilations()[0] * band.rowElements)), type);
-            Value rhs = e->pointer(weights, c(ky * run * kernel.nr), type);
-            callKernel(kernel.symbol, {lhs, lda, rhs, accs[ky], pixels, c(run)});
+            Value rhs = weights ? e->pointer(weights, c(ky * run * kernel.nr), type) : Value();
+            callGemm(plan, panel, ky, lhs, lda, rhs, accs[ky], pixels, c(run));
           }
           Value outputRow = e->add(e->mul(image, c(height)), y);
           emitTileEpilogue(plan, accs, Value(), panel, e->add(e->mul(outputRow, c(width)), x), pixels);

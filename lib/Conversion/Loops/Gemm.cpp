@@ -46,7 +46,9 @@ bool DispatchLowering::planZeroPoints(GemmPlan &plan, Value lhs, Value rhs, Valu
   weights.nr = plan.kernel->nr;
   weights.kr = plan.kernel->kr;
   if (weights.kind == PackSpec::GemmF32) {
-    plan.weightsPack = addPack(weights);
+    planSparsePanels(plan, weights);
+    if (!plan.sparse)
+      plan.weightsPack = addPack(weights);
     return true;
   }
   std::optional<unsigned> biasArgument = bias ? constantArgument(bias) : std::nullopt;
@@ -64,7 +66,10 @@ bool DispatchLowering::planZeroPoints(GemmPlan &plan, Value lhs, Value rhs, Valu
     weights.rhsZeroPoints.push_back(shift);
   plan.needsRowSums = llvm::any_of(weights.rhsZeroPoints, [](int32_t z) { return z != 0; });
   weights.lhsZeroPoint = plan.lhsZeroPoint;
-  plan.weightsPack = addPack(weights);
+  if (!plan.needsRowSums)
+    planSparsePanels(plan, weights);
+  if (!plan.sparse)
+    plan.weightsPack = addPack(weights);
   PackSpec biasSpec = weights;
   biasSpec.kind = PackSpec::GemmBias;
   biasSpec.bias = biasArgument ? int(*biasArgument) : -1;
@@ -159,7 +164,8 @@ std::optional<GemmPlan> DispatchLowering::planConv(nn::ConvOp op) {
   plan.direct = plan.source && isPointwise && plan.flip == 0 && known(pixels * out[0]).has_value();
   plan.images = plan.direct ? getAffineConstantExpr(1, context) : out[0];
   plan.rows = plan.direct ? pixels * out[0] : pixels;
-  plan.winograd = planWinograd(plan);
+  if (!plan.sparse)
+    plan.winograd = planWinograd(plan);
   if (plan.winograd) {
     PackSpec &pack = lowered.packs[plan.weightsPack];
     pack.kind = PackSpec::WinogradF32;
@@ -221,10 +227,12 @@ GemmSchedule DispatchLowering::scheduleGemm(const GemmPlan &plan) {
   int64_t elementSize = kernel.lhs != AJOUR_F32 ? 1 : 4, mr = kernel.mr;
   int64_t paddedK = llvm::alignTo(plan.k, kernel.kr), panels = llvm::divideCeil(plan.n, kernel.nr);
   int64_t tileBytes = paddedK * elementSize * mr, weightBytes = panels * kernel.nr * paddedK * elementSize;
+  if (plan.sparse)
+    weightBytes = int64_t(double(weightBytes) * plan.sparse->density);
   std::optional<int64_t> rows = known(plan.rows), images = known(plan.images);
   // Weights far beyond the caches are read once for each block: blocks are then as large as the second level lets them.
   int64_t budget = weightBytes > 32 * blockBudget(level) ? 5 * blockBudget(level) / 2 : blockBudget(level);
-  int64_t maxTiles = std::clamp<int64_t>(budget / tileBytes, 1, 8);
+  int64_t maxTiles = std::clamp<int64_t>(budget / tileBytes, 1, plan.sparse ? 16 : 8);
   GemmSchedule schedule;
   if (!rows || !images) {
     schedule.tiles = maxTiles;
@@ -244,7 +252,7 @@ GemmSchedule DispatchLowering::scheduleGemm(const GemmPlan &plan) {
                                      !plan.direct);
   // Few rows of great depth: a stretch of the depth meets all rows before the next, so that its weights come from far
   // away only once.
-  if (!plan.needsRowSums && rowTiles <= 4 && tileBytes > deepTileBytes) {
+  if (!plan.needsRowSums && !plan.sparse && rowTiles <= 4 && tileBytes > deepTileBytes) {
     blocking = {rowTiles, std::min(panels, plan.direct ? wantedItems : wantedCopyingItems)};
     schedule.stretches = llvm::divideCeil(tileBytes, deepTileBytes);
   }
@@ -431,9 +439,9 @@ void DispatchLowering::emitGemmTile(const GemmPlan &plan, const GemmBlock &part,
                        ? e->add(row, e->mul(part.image, e->size(plan.rows)))
                        : row;
   prefetchEpilogue(plan, panel, firstRow, count);
-  Value rhs = panelPointer(plan, part, panel);
+  Value rhs = plan.sparse ? Value() : panelPointer(plan, part, panel);
   Value computed = matchPattern(count, m_Constant()) ? count : e->i64(kernel.mr);
-  callKernel(kernel.symbol, {lhs, part.lda, rhs, part.acc, computed, paddedK});
+  callGemm(plan, panel, 0, lhs, part.lda, rhs, part.acc, computed, paddedK);
   if (part.rowSums)
     e->loop(e->i64(0), count, [&](Value r) {
       Value start = e->mul(r, part.lda);

@@ -37,6 +37,13 @@ struct UnpackPlan {
   llvm::SmallVector<int64_t> arguments; ///< of the kernel behind the panel's
 };
 
+/// Weights in sparse panels: the packs of encoding::PackedPanels, and how they were made.
+struct SparsePanels {
+  encoding::PanelPlan panels;
+  double density; ///< the share of the products that steps compute, the zeros that fill them up aside
+  unsigned offsetsPack, picksPack, indexPack; ///< the weights are the product's pack
+};
+
 /// A product that a micro-kernel computes: rows of an lhs times packed panels of constant weights.
 struct GemmPlan {
   const ajour_kernel_row *kernel;
@@ -56,6 +63,7 @@ struct GemmPlan {
   int biasPack = -1;
   std::optional<WinogradPlan> winograd;
   std::optional<UnpackPlan> unpack;
+  std::optional<SparsePanels> sparse;
 };
 
 /// Panels that a block of 16 unpacked columns makes; more than one where panels are narrower.
@@ -181,6 +189,9 @@ private:
   RecurrentPlan planRecurrent(mlir::Operation *op);
   std::optional<unsigned> constantArgument(mlir::Value value);
   mlir::Operation *storedForm(mlir::Value value);
+  void planSparsePanels(GemmPlan &plan, PackSpec weights);
+  void callGemm(const GemmPlan &plan, mlir::Value panel, int64_t part, mlir::Value lhs, mlir::Value lda, mlir::Value dense,
+                mlir::Value acc, mlir::Value rows, mlir::Value depth);
   bool planUnpack(GemmPlan &plan, mlir::Value rhs, PackSpec weights);
   void scheduleUnpack(const GemmPlan &plan, GemmSchedule &schedule);
   unsigned addPack(PackSpec spec);

@@ -234,6 +234,29 @@ static std::vector<char> packHalfBlocks(const PackSpec &spec, ElementsAttr attr)
   return bytesOf(packed);
 }
 
+/// One part of a matrix in sparse panels.
+template <typename T> static std::vector<char> panelPart(PackSpec::Kind kind, const encoding::PackedPanels<T> &packed) {
+  switch (kind) {
+  case PackSpec::PanelOffsets:
+    return bytesOf(packed.offsets);
+  case PackSpec::PanelPicks:
+    return bytesOf(packed.picks);
+  case PackSpec::PanelWeights:
+    return bytesOf(packed.weights);
+  default:
+    return bytesOf(packed.index);
+  }
+}
+
+static std::vector<char> packPanels(const PackSpec &spec, ElementsAttr attr) {
+  if (attr.getElementType().isF32()) {
+    std::vector<float> weights = floatWeights(attr);
+    return panelPart(spec.kind, encoding::packPanels(spec.panels, matrix(spec, weights)));
+  }
+  std::vector<int8_t> weights = signedWeights(attr);
+  return panelPart(spec.kind, encoding::packPanels(spec.panels, matrix(spec, weights)));
+}
+
 std::vector<char> packOperand(const PackSpec &spec, ArrayRef<ElementsAttr> constants) {
   ElementsAttr attr = constants[spec.weights];
   switch (spec.kind) {
@@ -286,6 +309,11 @@ std::vector<char> packOperand(const PackSpec &spec, ArrayRef<ElementsAttr> const
     return bytesOf(encoding::packSparse(spec.sparse, floatWeights(attr).data()).weights);
   case PackSpec::SparseIndex:
     return bytesOf(encoding::packSparse(spec.sparse, floatWeights(attr).data()).index);
+  case PackSpec::PanelOffsets:
+  case PackSpec::PanelPicks:
+  case PackSpec::PanelWeights:
+  case PackSpec::PanelIndex:
+    return packPanels(spec, attr);
   case PackSpec::Gemv:
     return packGemv(spec, constants);
   case PackSpec::StoredInt:
