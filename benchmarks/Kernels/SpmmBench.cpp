@@ -195,7 +195,7 @@ template <typename T> void lanes(ajour_cpu_level level, int64_t pixels, int64_t 
       if (double(rng() % 1000) < density * 1000)
         for (int64_t r = 0; r < share; ++r)
           weights[(f + r) * channels + c] = T(1), ++kept;
-  const int64_t count = row->nr / share;
+  const int64_t count = row->nr / 4;
   const ajour::encoding::PanelPlan plan{
       .k = channels, .n = filters, .lanes = count, .share = share, .kr = row->kr,
       .window = ajour_gemm_sparse_window(count, bits == 8 ? AJOUR_I8 : AJOUR_F32)};
@@ -210,7 +210,7 @@ template <typename T> void lanes(ajour_cpu_level level, int64_t pixels, int64_t 
     for (int64_t p = 0; p < pixels; p += row->rows)
       reinterpret_cast<sparse_loop *>(row->run)(at(lhs, p * channels), channels, packed.offsets.data(), packed.picks.data(),
                                                 packed.weights.data(), packed.index.data(), bias.get(), at(out, p * filters),
-                                                filters, plan.panels());
+                                                filters, filters / row->nr);
   };
   const int64_t nr = full->nr, k = channels, block = blockRows(full->rows, 8);
   auto dense = [&] {

@@ -9,10 +9,10 @@
     ajour_gemm_f32_f32_f32_14x32x1_avx512, __VA_ARGS__)
 #define NR 32
 #define SPARSE_LEVELS(F32, BITS8)                                                                                  \
-  F32(avx2, f32_f32_f32, 8, 8x8x1, 4, 4x16x1, 2, 2x32x1, 6, 6x32x1, 8, 1, avx2)                                     \
-  F32(avx512, f32_f32_f32, 12, 12x16x1, 12, 12x32x1, 6, 6x64x1, 14, 14x32x1, 16, 1, avx512)                         \
-  BITS8(avx2, u8_i8_i32, 8, 8x8x2, 4, 4x16x2, 2, 2x32x2, 4, 4x32x4, 8, 2, avx2)                                     \
-  BITS8(avx512vbmi, u8_i8_i32, 12, 12x16x4, 12, 12x32x4, 6, 6x64x4, 14, 14x32x4, 16, 4, avx512vnni)
+  F32(avx2, f32_f32_f32, 8, 8x32x1, 4, 4x32x1, 2, 2x32x1, 6, 6x32x1, 8, 1, avx2)                                     \
+  F32(avx512, f32_f32_f32, 12, 12x64x1, 12, 12x64x1, 6, 6x64x1, 14, 14x32x1, 16, 1, avx512)                         \
+  BITS8(avx2, u8_i8_i32, 8, 8x32x2, 4, 4x32x2, 2, 2x32x2, 4, 4x32x4, 8, 2, avx2)                                     \
+  BITS8(avx512vbmi, u8_i8_i32, 12, 12x64x4, 12, 12x64x4, 6, 6x64x4, 14, 14x32x4, 16, 4, avx512vnni)
 #else
 #include "cpu/aarch64.c"
 #define LEVELS(X, ...)                                                                                      \
@@ -20,9 +20,9 @@
     __VA_ARGS__)
 #define NR 8
 #define SPARSE_LEVELS(F32, BITS8)                                                                 \
-  F32(neon, f32_f32_f32, 12, 12x4x1, 8, 8x8x1, 4, 4x16x1, 8, 8x8x1, 4, 1, neon)                    \
-  BITS8(neon, i8_i8_i32, 8, 8x4x4, 8, 8x8x4, 4, 4x16x4, 4, 4x8x4, 4, 4, neon)                      \
-  BITS8(dotprod, i8_i8_i32, 12, 12x4x4, 12, 12x8x4, 6, 6x16x4, 8, 8x8x4, 4, 4, dotprod)
+  F32(neon, f32_f32_f32, 12, 12x16x1, 8, 8x16x1, 4, 4x16x1, 8, 8x8x1, 4, 1, neon)                    \
+  BITS8(neon, i8_i8_i32, 8, 8x16x4, 8, 8x16x4, 4, 4x16x4, 4, 4x8x4, 4, 4, neon)                      \
+  BITS8(dotprod, i8_i8_i32, 12, 12x16x4, 12, 12x16x4, 6, 6x16x4, 8, 8x8x4, 4, 4, dotprod)
 #endif
 
 #define SPCONV(level, spconv, spmm, gemm, ROWS)                                                                       \
@@ -109,12 +109,14 @@ void store_tile(const float *acc, float bias, float *dst, int64_t ldd, int64_t r
   static AJOUR_TARGET_##level __attribute__((noinline)) void name(                                                          \
       const void *lhs, int64_t lda, const uint16_t *offsets, const uint8_t *picks, const void *rhs, const uint32_t *index,  \
       const void *bias, void *dst, int64_t ldd, int64_t panels) {                                                           \
-    ACC acc[MR * LANES * SHARE] __attribute__((aligned(64)));                                                               \
+    ACC acc[MR * LANES * 4] __attribute__((aligned(64)));                                                                   \
     AJOUR_ROLLED                                                                                                            \
     for (int64_t p = 0; p < panels; ++p) {                                                                                  \
-      kernel((const A *)lhs, lda, offsets + index[p], picks + (int64_t)index[p] * (LANES * KR),                             \
-             (const B *)rhs + (int64_t)index[p] * (LANES * KR * SHARE), acc, MR, index[p + 1] - index[p]);                  \
-      EPILOGUE(MR, LANES * SHARE, ACC, OUT, FINISH)                                                                         \
+      AJOUR_ROLLED                                                                                                          \
+      for (int64_t piece = 0; piece < 4 / SHARE; ++piece, ++index)                                                          \
+        kernel((const A *)lhs, lda, offsets + *index, picks + (int64_t)*index * (LANES * KR),                               \
+               (const B *)rhs + (int64_t)*index * (LANES * KR * SHARE), acc + piece * LANES * SHARE, MR, index[1] - *index); \
+      EPILOGUE(MR, LANES * 4, ACC, OUT, FINISH)                                                                             \
     }                                                                                                                       \
   }
 /* With rows side by side, of a depth that is a constant as in compiled models: else the compiler keeps addresses in
@@ -151,8 +153,8 @@ void store_tile(const float *acc, float bias, float *dst, int64_t ldd, int64_t r
 SPARSE_LEVELS(SPARSE_F32, SPARSE_8BIT)
 
 #define SPARSE_ROWS(level, bits, name, m1, m2, m4, m, lanes, kr)                                \
-  {AJOUR_LEVEL_##level, bits, 1, m1, lanes, kr, (void *)sparse1_##name##_##level},              \
-      {AJOUR_LEVEL_##level, bits, 2, m2, 2 * lanes, kr, (void *)sparse2_##name##_##level},      \
+  {AJOUR_LEVEL_##level, bits, 1, m1, 4 * lanes, kr, (void *)sparse1_##name##_##level},              \
+      {AJOUR_LEVEL_##level, bits, 2, m2, 4 * lanes, kr, (void *)sparse2_##name##_##level},      \
       {AJOUR_LEVEL_##level, bits, 4, m4, 4 * lanes, kr, (void *)sparse4_##name##_##level},      \
       {AJOUR_LEVEL_##level, bits, 0, m, NR, 0, (void *)dense_##name##_##level},
 #define SPARSE_ROWS_F32(level, types, m1, s1, m2, s2, m4, s4, m, s, lanes, kr, dense) SPARSE_ROWS(level, 32, f32, m1, m2, m4, m, lanes, kr)

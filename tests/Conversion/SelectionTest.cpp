@@ -90,6 +90,27 @@ TEST(Selection, PixelsTakeKernelsOverPixels) {
   EXPECT_EQ(selectKernel(strided, 196, AJOUR_LEVEL_avx512).family, KernelFamily::Spconv);
 }
 
+TEST(Selection, ChannelsLastTakesKernelsWithColumnsInLanes) {
+  WeightUse use = blocks({256, 256}, 0.2, 4);
+  const KernelChoice f32 = selectKernel(use, 196, AJOUR_LEVEL_avx512, /*overPixels=*/false);
+  EXPECT_EQ(f32.family, KernelFamily::GemmSparse);
+  EXPECT_EQ(f32.group, 4);
+  use.lhs = AJOUR_U8, use.rhs = AJOUR_I8;
+  for (bool isConv : {true, false}) {
+    use.isConv = isConv;
+    const KernelChoice int8 = selectKernel(use, 196, AJOUR_LEVEL_avx512vbmi);
+    EXPECT_EQ(int8.family, KernelFamily::GemmSparse);
+    EXPECT_GT(int8.gain, 1.5);
+  }
+  // The dense kernel of a level may be far ahead of the sparse one that it could use.
+  EXPECT_EQ(selectKernel(use, 196, AJOUR_LEVEL_avx512vnni).family, KernelFamily::Dense);
+  EXPECT_EQ(findSparseGemm(4, /*isFloat=*/false, AJOUR_LEVEL_i8mm), nullptr);
+  EXPECT_NE(findSparseGemm(4, /*isFloat=*/false, AJOUR_LEVEL_dotprod), nullptr);
+  // Columns that a panel has and the weight has not are computed all the same.
+  WeightUse narrow = blocks({8, 256}, 0.2, 4);
+  EXPECT_LT(selectKernel(narrow, 196, AJOUR_LEVEL_avx512, /*overPixels=*/false).gain, f32.gain);
+}
+
 TEST(Selection, DenseConvolutionsMayTakeWinograd) {
   // 4 of 9 positions: more than Winograd's method leaves. It is for stride 1 without dilation.
   WeightUse use = unstructured({256, 2304, 3, 3}, 4.0 / 9);
@@ -115,7 +136,7 @@ TEST(Selection, ReasonsAreSaid) {
   EXPECT_EQ(reason(unstructured({256, 2304, 3, 3}, 0.2), 8), "no sparse kernel: fewer than 16 rows");
   WeightUse matrix = blocks({256, 256}, 0.2, 4);
   matrix.isConv = false;
-  EXPECT_EQ(reason(matrix, 196), "no sparse kernel: more than 4 rows of a matrix product");
+  EXPECT_EQ(reason(matrix, 8), "no sparse kernel: more than 4 rows of a matrix product");
 }
 
 } // namespace

@@ -52,8 +52,8 @@ typedef void ajour_dwconv_8bit_fn(const void *src, int64_t pixel_stride, int64_t
 typedef void ajour_spmm_f32_fn(const float *src, int64_t scale, const uint16_t *inputs, const float *weights, float *acc,
                                int64_t lda, int64_t m, int64_t n, int64_t count, int64_t accumulate);
 
-/* Sparse product of m rows of activations with one panel of columns, lanes * share of them (nr): the `share` columns of a
- * lane keep the same inputs. In each of `steps` steps a lane takes kr elements of a window (ajour_gemm_sparse_window elements from
+/* Sparse product of m rows of activations with lanes * share columns (nr = 4 * lanes): the `share` columns of a lane keep the
+ * same inputs. In each of `steps` steps a lane takes kr elements of a window (ajour_gemm_sparse_window elements from
  * offsets[s] on), those whose numbers `picks` has:
  *   acc[r * nr + ajour_gemm_sparse_group(lane, lanes, share) * share + t] = sum over s < steps, q < kr of
  *     lhs[r * lda + offsets[s] + picks[(s * lanes + lane) * kr + q]] * rhs[((s * share + t) * lanes + lane) * kr + q]

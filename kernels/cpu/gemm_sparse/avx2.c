@@ -11,8 +11,8 @@ AJOUR_HELPER AJOUR_TARGET_avx2 __m256i ajour_gemm_sparse_picks_avx2(const uint8_
 
 #define SUFFIX 8bit_avx2
 #define TARGET AJOUR_TARGET_avx2
-#define SYMBOL1 ajour_gemm_sparse1_u8_i8_i32_8x8x2_avx2
-#define SYMBOL2 ajour_gemm_sparse2_u8_i8_i32_4x16x2_avx2
+#define SYMBOL1 ajour_gemm_sparse1_u8_i8_i32_8x32x2_avx2
+#define SYMBOL2 ajour_gemm_sparse2_u8_i8_i32_4x32x2_avx2
 #define SYMBOL4 ajour_gemm_sparse4_u8_i8_i32_2x32x2_avx2
 #define MR1 8
 #define MR2 4
@@ -42,8 +42,8 @@ AJOUR_HELPER AJOUR_TARGET_avx2 __m256i ajour_gemm_sparse_picks_avx2(const uint8_
 #define PD(x) _mm256_castps_pd(x)
 #define SUFFIX f32_avx2
 #define TARGET AJOUR_TARGET_avx2
-#define SYMBOL1 ajour_gemm_sparse1_f32_f32_f32_8x8x1_avx2
-#define SYMBOL2 ajour_gemm_sparse2_f32_f32_f32_4x16x1_avx2
+#define SYMBOL1 ajour_gemm_sparse1_f32_f32_f32_8x32x1_avx2
+#define SYMBOL2 ajour_gemm_sparse2_f32_f32_f32_4x32x1_avx2
 #define SYMBOL4 ajour_gemm_sparse4_f32_f32_f32_2x32x1_avx2
 #define MR1 8
 #define MR2 4

@@ -6,8 +6,8 @@
 #define PD(x) _mm512_castps_pd(x)
 #define SUFFIX f32_avx512
 #define TARGET AJOUR_TARGET_avx512
-#define SYMBOL1 ajour_gemm_sparse1_f32_f32_f32_12x16x1_avx512
-#define SYMBOL2 ajour_gemm_sparse2_f32_f32_f32_12x32x1_avx512
+#define SYMBOL1 ajour_gemm_sparse1_f32_f32_f32_12x64x1_avx512
+#define SYMBOL2 ajour_gemm_sparse2_f32_f32_f32_12x64x1_avx512
 #define SYMBOL4 ajour_gemm_sparse4_f32_f32_f32_6x64x1_avx512
 #define MR1 12
 #define MR2 12

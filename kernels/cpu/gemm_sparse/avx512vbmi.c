@@ -5,8 +5,8 @@
 
 #define SUFFIX 8bit_avx512vbmi
 #define TARGET AJOUR_TARGET_avx512vbmi
-#define SYMBOL1 ajour_gemm_sparse1_u8_i8_i32_12x16x4_avx512vbmi
-#define SYMBOL2 ajour_gemm_sparse2_u8_i8_i32_12x32x4_avx512vbmi
+#define SYMBOL1 ajour_gemm_sparse1_u8_i8_i32_12x64x4_avx512vbmi
+#define SYMBOL2 ajour_gemm_sparse2_u8_i8_i32_12x64x4_avx512vbmi
 #define SYMBOL4 ajour_gemm_sparse4_u8_i8_i32_6x64x4_avx512vbmi
 #define MR1 12
 #define MR2 12

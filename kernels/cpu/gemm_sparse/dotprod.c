@@ -6,8 +6,8 @@
 #include "lanes_neon.inc"
 #define SUFFIX 8bit_dotprod
 #define TARGET AJOUR_TARGET_dotprod
-#define SYMBOL1 ajour_gemm_sparse1_i8_i8_i32_12x4x4_dotprod
-#define SYMBOL2 ajour_gemm_sparse2_i8_i8_i32_12x8x4_dotprod
+#define SYMBOL1 ajour_gemm_sparse1_i8_i8_i32_12x16x4_dotprod
+#define SYMBOL2 ajour_gemm_sparse2_i8_i8_i32_12x16x4_dotprod
 #define SYMBOL4 ajour_gemm_sparse4_i8_i8_i32_6x16x4_dotprod
 #define MR1 12
 #define MR2 12

@@ -12,8 +12,8 @@ AJOUR_HELPER int32x4_t ajour_gemm_sparse_dot_neon(int32x4_t c, int8x16_t x, int8
 #include "lanes_neon.inc"
 #define SUFFIX 8bit_neon
 #define TARGET AJOUR_TARGET_neon
-#define SYMBOL1 ajour_gemm_sparse1_i8_i8_i32_8x4x4_neon
-#define SYMBOL2 ajour_gemm_sparse2_i8_i8_i32_8x8x4_neon
+#define SYMBOL1 ajour_gemm_sparse1_i8_i8_i32_8x16x4_neon
+#define SYMBOL2 ajour_gemm_sparse2_i8_i8_i32_8x16x4_neon
 #define SYMBOL4 ajour_gemm_sparse4_i8_i8_i32_4x16x4_neon
 #define MR1 8
 #define MR2 8
@@ -38,8 +38,8 @@ AJOUR_HELPER float32x4_t ajour_gemm_sparse_take_neon(const float *p, uint8x16_t 
 #define D(x) vreinterpretq_f64_f32(x)
 #define SUFFIX f32_neon
 #define TARGET AJOUR_TARGET_neon
-#define SYMBOL1 ajour_gemm_sparse1_f32_f32_f32_12x4x1_neon
-#define SYMBOL2 ajour_gemm_sparse2_f32_f32_f32_8x8x1_neon
+#define SYMBOL1 ajour_gemm_sparse1_f32_f32_f32_12x16x1_neon
+#define SYMBOL2 ajour_gemm_sparse2_f32_f32_f32_8x16x1_neon
 #define SYMBOL4 ajour_gemm_sparse4_f32_f32_f32_4x16x1_neon
 #define MR1 12
 #define MR2 8

@@ -3,7 +3,7 @@
 #include "../Reference.h"
 
 #define BODY(ADD)                                                                                      \
-  const int64_t lanes = nr / share;                                                                    \
+  const int64_t lanes = nr / 4;                                                                    \
   for (int64_t r = 0; r < m; ++r)                                                                      \
     for (int64_t lane = 0; lane < lanes; ++lane)                                                       \
       for (int64_t t = 0; t < share; ++t) {                                                            \

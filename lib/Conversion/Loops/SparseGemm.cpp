@@ -23,7 +23,7 @@ void DispatchLowering::planSparsePanels(GemmPlan &plan, PackSpec weights) {
     return;
   const ajour_kernel_row *kernel = findSparseGemm(choice.group, plan.kernel->lhs == AJOUR_F32, level);
   assert(kernel && kernel->lhs == plan.kernel->lhs && "a family without a kernel was chosen");
-  int64_t lanes = kernel->nr / choice.group;
+  int64_t lanes = kernel->nr / 4;
   SparsePanels sparse;
   sparse.density = use->groupDensity(choice.group);
   sparse.panels.k = plan.k, sparse.panels.n = plan.n;
@@ -49,7 +49,6 @@ void DispatchLowering::callGemm(const GemmPlan &plan, Value panel, int64_t part,
     return callKernel(plan.kernel->symbol, {lhs, lda, dense, acc, rows, depth});
   const encoding::PanelPlan &panels = lowered.packs[plan.weightsPack].panels;
   Type i8 = e->b.getI8Type(), i16 = e->b.getI16Type(), i32 = e->b.getI32Type(), i64 = e->b.getI64Type();
-  Value list = e->add(e->mul(panel, e->i64(panels.parts)), e->i64(part));
   auto step = [&](Value position) -> Value {
     Value entry = e->loadAt(operandPointer(OperandSpec::Packed, plan.sparse->indexPack), position, i32);
     return arith::ExtUIOp::create(e->b, e->loc, i64, entry);
@@ -57,11 +56,20 @@ void DispatchLowering::callGemm(const GemmPlan &plan, Value panel, int64_t part,
   auto at = [&](unsigned pack, Value position, Type type) {
     return e->pointer(operandPointer(OperandSpec::Packed, pack), position, type);
   };
-  Value first = step(list), count = e->sub(step(e->add(list, e->i64(1))), first);
-  int64_t slots = panels.lanes * panels.kr;
-  callKernel(plan.kernel->symbol,
-             {lhs, lda, at(plan.sparse->offsetsPack, first, i16), at(plan.sparse->picksPack, e->mul(first, e->i64(slots)), i8),
-              at(plan.weightsPack, e->mul(first, e->i64(slots * panels.share)), lhsType(plan)), acc, rows, count});
+  // A panel of the product is four columns for each lane, whether they keep their inputs together or not.
+  int64_t pieces = 4 / panels.share, slots = panels.lanes * panels.kr;
+  Value firstPiece = e->mul(panel, e->i64(pieces));
+  auto multiply = [&](Value piece) {
+    Value list = e->add(e->mul(e->add(firstPiece, piece), e->i64(panels.parts)), e->i64(part));
+    Value first = step(list), count = e->sub(step(e->add(list, e->i64(1))), first);
+    callKernel(plan.kernel->symbol,
+               {lhs, lda, at(plan.sparse->offsetsPack, first, i16), at(plan.sparse->picksPack, e->mul(first, e->i64(slots)), i8),
+                at(plan.weightsPack, e->mul(first, e->i64(slots * panels.share)), lhsType(plan)),
+                e->pointer(acc, e->mul(piece, e->i64(panels.lanes * panels.share)), accType(plan)), rows, count});
+  };
+  if (pieces == 1)
+    return multiply(e->i64(0));
+  e->loop(e->i64(0), e->min(e->i64(pieces), e->sub(e->i64(panels.panels()), firstPiece)), multiply);
 }
 
 } // namespace ajour::loops
