@@ -15,6 +15,8 @@ static constexpr int64_t groupSizes[] = {1, 2, 4, 8, 16};
 static constexpr double leastGain = 1.03;
 /// Rows from which on a kernel that runs over pixels fills its vectors.
 static constexpr int64_t leastPixels = 16;
+/// Inputs from which on interleaving the results of a sparse product with columns in lanes is little beside the product.
+static constexpr int64_t leastInputsF32 = 32, leastInputs8 = 64;
 /// Layers of VGG-16 took 1.34 to 1.9 times what winogradShare counts.
 static constexpr double winogradOverhead = 1.3;
 /// Most rows of a matrix-vector kernel.
@@ -178,8 +180,10 @@ static std::string unsuitable(const WeightUse &use, KernelFamily family, int64_t
       return "this CPU level has a dense kernel only";
     if (rows < leastPixels)
       return rows < 0 ? "the number of rows is not known" : "fewer than 16 rows";
+    if (use.shape.k < (use.lhs == AJOUR_F32 ? leastInputsF32 : leastInputs8))
+      return "too few inputs for each column";
     if (use.shape.k > 0x10000)
-      return "too many inputs";
+      return "too many inputs for each column";
     return "";
   }
   if (!use.isConv)
