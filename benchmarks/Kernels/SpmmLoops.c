@@ -22,7 +22,7 @@
 #define SPARSE_LEVELS(F32, BITS8)                                                                 \
   F32(neon, f32_f32_f32, 12, 12x16x1, 8, 8x16x1, 4, 4x16x1, 8, 8x8x1, 4, 1, neon)                    \
   BITS8(neon, i8_i8_i32, 8, 8x16x4, 8, 8x16x4, 4, 4x16x4, 4, 4x8x4, 4, 4, neon)                      \
-  BITS8(dotprod, i8_i8_i32, 12, 12x16x4, 12, 12x16x4, 6, 6x16x4, 8, 8x8x4, 4, 4, dotprod)
+  BITS8(dotprod, i8_i8_i32, 12, 12x16x4, 12, 12x16x4, 5, 5x16x4, 8, 8x8x4, 4, 4, dotprod)
 #endif
 
 #define SPCONV(level, spconv, spmm, gemm, ROWS)                                                                       \

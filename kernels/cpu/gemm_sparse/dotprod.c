@@ -8,9 +8,9 @@
 #define TARGET AJOUR_TARGET_dotprod
 #define SYMBOL1 ajour_gemm_sparse1_i8_i8_i32_12x16x4_dotprod
 #define SYMBOL2 ajour_gemm_sparse2_i8_i8_i32_12x16x4_dotprod
-#define SYMBOL4 ajour_gemm_sparse4_i8_i8_i32_6x16x4_dotprod
+#define SYMBOL4 ajour_gemm_sparse4_i8_i8_i32_5x16x4_dotprod
 #define MR1 12
 #define MR2 12
-#define MR4 6
+#define MR4 5
 #define DOT(c, x, w) vdotq_s32(c, x, w)
 #include "share.inc"
