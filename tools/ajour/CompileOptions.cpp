@@ -132,7 +132,7 @@ void addCodeOptions(CLI::App &command, CompileArguments &arguments) {
   std::vector<std::string> names;
   for (const CpuLevelInfo &info : cpuLevels())
     names.push_back(info.name);
-  command.add_option("--cpu", arguments.cpus, "Only these code levels: avx2, avx512, avx512vnni, neon, dotprod, i8mm")
+  command.add_option("--cpu", arguments.cpus, "Only these code levels: avx2, avx512, avx512vnni, avx512vbmi, neon, dotprod, i8mm")
       ->delimiter(',')
       ->check(CLI::IsMember(names));
   command.add_option("-O", arguments.optimization, "Optimisation level 0 to 3")->check(CLI::Range(0, 3));
