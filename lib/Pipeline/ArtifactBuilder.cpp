@@ -208,6 +208,10 @@ static std::string packKey(const PackSpec &spec, ArrayRef<ElementsAttr> constant
   }
   for (int32_t zero : spec.rhsZeroPoints)
     os << "," << zero;
+  const encoding::PanelPlan &panels = spec.panels;
+  os << " panels";
+  for (int64_t value : {panels.k, panels.n, panels.parts, panels.lanes, panels.share, panels.kr, panels.window})
+    os << " " << value;
   const encoding::SparsePlan &sparse = spec.sparse;
   os << " sparse";
   for (int64_t value : {sparse.filters, sparse.kh, sparse.kw, sparse.channels, sparse.group, sparse.chunk, sparse.channelUnits,

@@ -88,7 +88,6 @@ void check(const Geometry &g, const std::string &element) {
   ASSERT_TRUE(succeeded(weights) && weights->size() == 1);
   const KernelChoice choice = selectKernel(weights->front().use, weights->front().rows, AJOUR_LEVEL_avx2, /*overPixels=*/false);
   EXPECT_EQ(name(choice.family), "gemm_sparse") << choice.reason;
-  EXPECT_LE(choice.group, g.group);
   std::vector<HostTensor> inputs = randomInputs(*module, {}, 3);
   FailureOr<std::vector<HostTensor>> expected = interpret(module->lookupSymbol<func::FuncOp>("main"), inputs, {});
   ASSERT_TRUE(succeeded(expected));
@@ -101,11 +100,11 @@ TEST(CompiledSparseGemm, OneTap) {
   for (const char *element : {"f32", "i8", "ui8"})
     for (int64_t group : {1, 2, 4}) {
       check({.images = 1, .height = 5, .width = 7, .channels = 70, .filters = 64, .group = group}, element);
-      check({.images = 2, .height = 9, .width = 9, .channels = 33, .filters = 96, .group = group}, element);
+      check({.images = 2, .height = 9, .width = 9, .channels = 67, .filters = 96, .group = group}, element);
       check({.images = 1, .height = 14, .width = 14, .channels = 200, .filters = 37, .group = group}, element);
-      check({.images = 1, .height = 4, .width = 4, .channels = 20, .filters = 128, .group = group}, element);
-      check({.images = 1, .height = 13, .width = 13, .channels = 40, .filters = 64, .stride = 2, .group = group}, element);
-      check({.images = 1, .height = 13, .width = 13, .channels = 40, .filters = 64, .group = group, .percent = 100}, element);
+      check({.images = 1, .height = 4, .width = 4, .channels = 66, .filters = 128, .group = group}, element);
+      check({.images = 1, .height = 13, .width = 13, .channels = 80, .filters = 64, .stride = 2, .group = group}, element);
+      check({.images = 1, .height = 13, .width = 13, .channels = 80, .filters = 64, .group = group, .percent = 100}, element);
     }
 }
 
@@ -120,8 +119,9 @@ TEST(CompiledSparseGemm, Matmul) {
 TEST(CompiledSparseGemm, Windows) {
   for (const char *element : {"f32", "i8", "ui8"})
     for (int64_t group : {1, 2, 4}) {
-      check({.images = 1, .height = 12, .width = 12, .channels = 32, .filters = 64, .kernel = 3, .group = group, .percent = 97}, element);
+      if (element[0] != 'f') // f32 has Winograd's method
+        check({.images = 1, .height = 12, .width = 12, .channels = 32, .filters = 64, .kernel = 3, .group = group, .percent = 97}, element);
       check({.images = 1, .height = 14, .width = 14, .channels = 48, .filters = 40, .kernel = 3, .stride = 2, .group = group, .percent = 97}, element);
-      check({.images = 2, .height = 7, .width = 7, .channels = 6, .filters = 70, .kernel = 3, .group = group, .percent = 97}, element);
+      check({.images = 2, .height = 7, .width = 7, .channels = 9, .filters = 70, .kernel = 3, .group = group, .percent = 97}, element);
     }
 }
