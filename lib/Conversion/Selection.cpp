@@ -147,7 +147,7 @@ static double panelFill(const WeightUse &use, int64_t group, ajour_cpu_level lev
   const bool isFloat = use.lhs == AJOUR_F32;
   const ajour_kernel_row *sparse = findSparseGemm(group, isFloat, level), *dense = findDenseGemm(isFloat, level);
   auto columns = [&](int64_t nr) { return double((use.shape.n + nr - 1) / nr * nr); };
-  return columns(sparse->nr / 4 * group) / columns(dense->nr);
+  return std::max(1.0, columns(sparse->nr / 4 * group) / columns(dense->nr));
 }
 
 /// Time of a family's kernel / time of the dense one. Results are written even where no product is left.

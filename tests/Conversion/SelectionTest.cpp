@@ -136,7 +136,7 @@ TEST(Selection, ReasonsAreSaid) {
   EXPECT_EQ(reason(unstructured({256, 2304, 3, 3}, 0.2), 8), "no sparse kernel: fewer than 16 rows");
   WeightUse matrix = blocks({256, 256}, 0.2, 4);
   matrix.isConv = false;
-  EXPECT_EQ(reason(matrix, 8), "no sparse kernel: more than 4 rows of a matrix product");
+  EXPECT_EQ(reason(matrix, 8), "no sparse kernel: fewer than 16 rows");
 }
 
 } // namespace
