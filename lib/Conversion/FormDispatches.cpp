@@ -86,6 +86,9 @@ bool readsThroughViews(OpOperand &use) {
          llvm::all_of(conv.getPadsLow(), isZero) && llvm::all_of(conv.getPadsHigh(), isZero);
 }
 
+/// Reads each element of its operands about once, in loops along the last dimension.
+bool isStateSpace(Operation *op) { return isa<nn::CausalConvOp, nn::SelectiveScanOp>(op); }
+
 /// The transpose in front of an operation that reads [N, C, H, W] stays with it.
 bool belongsToReader(Operation *op) {
   return isa<nn::TransposeOp>(op) && llvm::any_of(op->getUses(), [](OpOperand &use) {
@@ -234,7 +237,7 @@ void Former::cloneViews() {
       bool isWeight = isStored(op) && !isWideningForReaders(op);
       if (isWeight ? !readsStored(use->getOwner(), op) && !nn::isCodedParameter(use->getOwner(), use->get()) &&
                          !(isa<nn::GatherOp>(use->getOwner()) && use->getOperandNumber() == 0)
-                   : isView(op) && !isPointwise(use->getOwner()) && !readsThroughViews(*use))
+                   : isView(op) && !isPointwise(use->getOwner()) && !isStateSpace(use->getOwner()) && !readsThroughViews(*use))
         continue;
       OpBuilder b(op);
       use->set(b.clone(*op)->getResult(0));
@@ -313,6 +316,8 @@ bool Former::acceptsOperand(const Group &group, OpOperand &use, Operation *produ
   // Updates are read once each, indices for each update; the data is copied, or is where the result goes.
   if (isa<nn::ScatterNDOp>(group.root))
     return use.getOwner() != group.root || use.getOperandNumber() == 2 || (use.getOperandNumber() == 1 && isView(producer));
+  if (isStateSpace(group.root))
+    return isView(producer) && !needsDivision(producer);
   if (group.root->hasAttr(channelMajorAttr))
     return use.getOwner() == group.root && readsThroughViews(use) && isa<nn::TransposeOp>(producer);
   if (use.getOwner() == group.root && !readsThroughViews(use))
@@ -358,7 +363,7 @@ bool Former::becomesAlias(nn::ReshapeOp reshape) {
   bool afterMovement = producer && isMovement(producer) && !groupOf(producer) && producer->hasOneUse() &&
                        !isa<nn::PadOp, nn::ConcatOp>(producer);
   bool usersPointwise = llvm::all_of(reshape->getUses(), [](OpOperand &use) {
-    return isPointwise(use.getOwner()) || readsThroughViews(use);
+    return isPointwise(use.getOwner()) || isStateSpace(use.getOwner()) || readsThroughViews(use);
   });
   return !(afterMovement && (readInPlace || usersPointwise));
 }
@@ -550,6 +555,11 @@ AffineExpr countMacs(func::FuncOp callee) {
       total = total + input[0] * input[1] * cast<RankedTensorType>(op->getOperand(1).getType()).getNumElements();
       if (auto lstm = dyn_cast<nn::LstmOp>(op); lstm && lstm.getProjection())
         total = total + input[0] * input[1] * cast<RankedTensorType>(lstm.getProjection().getType()).getNumElements();
+    } else if (auto scan = dyn_cast<nn::SelectiveScanOp>(op)) {
+      // Each state of each channel is advanced and read.
+      total = total + nn::numElements(nn::getDims(scan.getX()), context) * nn::getDims(scan.getB())[2] * 2;
+    } else if (auto conv = dyn_cast<nn::CausalConvOp>(op)) {
+      total = total + nn::numElements(nn::getDims(conv.getInput()), context) * nn::getDims(conv.getFilter())[0];
     }
   });
   return total;
@@ -573,7 +583,7 @@ unsigned macElementType(func::FuncOp callee) {
       add(op->getOperand(1));
     } else if (auto experts = dyn_cast<nn::ExpertMatmulOp>(op)) {
       add(experts.getLhs());
-    } else if (isa<nn::AttentionOp>(op)) {
+    } else if (isa<nn::AttentionOp>(op) || isStateSpace(op)) {
       add(op->getOperand(0));
     } else if (auto matmul = dyn_cast<nn::MatmulOp>(op)) {
       add(matmul.getLhs());

@@ -201,6 +201,8 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
         .Case<nn::ScatterElementsOp, nn::ScatterNDOp>([&](Operation *op) { lowerScatter(op); })
         .Case([&](nn::AttentionOp op) { lowerAttention(op); })
         .Case<nn::RnnOp, nn::GruOp, nn::LstmOp>([&](Operation *op) { lowerRecurrent(op, recurrent); })
+        .Case([&](nn::CausalConvOp op) { lowerCausalConv(op); })
+        .Case([&](nn::SelectiveScanOp op) { lowerSelectiveScan(op); })
         .Default([&](Operation *op) {
           bindContraction(op);
           reorders.clear(); // its loops are the result's

@@ -215,6 +215,9 @@ private:
   void lowerDepthwise(const DepthwisePlan &plan);
   void lowerRecurrent(mlir::Operation *op, const RecurrentPlan &plan);
   class RecurrentCell;
+  void lowerCausalConv(nn::CausalConvOp op);
+  void lowerSelectiveScan(nn::SelectiveScanOp op);
+  class SelectiveScan;
   void lowerSparseConv(const SparseConvPlan &plan);
   void lowerGemv(const GemvPlan &plan);
   void copyPadded(const GemmPlan &product, int64_t stride, mlir::Type type, mlir::Value target);
