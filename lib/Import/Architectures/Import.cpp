@@ -69,9 +69,10 @@ std::string boundDimensions(const ImportOptions &options, architectures::Transfo
     return "keys and values of 4 bits need heads of an even size, found " + std::to_string(config.headSize);
   config.context = std::min(most, usualLength);
   std::optional<int64_t> tokens;
+  bool hasLength = architectures::hasAttention(config);
   for (const auto &[name, bounds] : options.dims) {
-    if (name != "tokens" && name != "length")
-      return "has no dimension called '" + name + "'; its dimensions are 'tokens', 'length'";
+    if (name != "tokens" && (name != "length" || !hasLength))
+      return "has no dimension called '" + name + "'; " + (hasLength ? "its dimensions are 'tokens', 'length'" : "its dimension is 'tokens'");
     if (bounds.min != 1 || bounds.max < 1 || bounds.max > most)
       return "the dimension '" + name + "' goes from 1 to at most " + std::to_string(most) + ", the model's context; found " +
              std::to_string(bounds.min) + ".." + (bounds.max < 0 ? "" : std::to_string(bounds.max));

@@ -226,7 +226,6 @@ Value LayerBuilder::part(Value x, ArrayRef<int64_t> starts, ArrayRef<int64_t> st
   return nn::SliceOp::create(b, location, type(dims), x, starts, steps);
 }
 
-/// The bias beside a weight, null where the file has none; nothing when it does not fit.
 std::optional<Value> LayerBuilder::loadBias(const std::string &weight, int64_t size) {
   StringRef stem = weight;
   if (!stem.consume_back("weight"))

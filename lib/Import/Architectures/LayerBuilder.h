@@ -51,6 +51,8 @@ public:
   const Weight *require(const std::string &name, llvm::ArrayRef<int64_t> shape, llvm::StringRef kind);
   /// A weight as a value: f32, or what is made f32 where it is read.
   mlir::Value load(const Weight &weight);
+  /// The bias beside a weight, null where the file has none; nothing when it does not fit.
+  std::optional<mlir::Value> loadBias(const std::string &weight, int64_t size);
   /// Weights of one shape and form as one value [count, ...].
   mlir::Value loadStack(llvm::ArrayRef<const Weight *> weights);
 
@@ -86,7 +88,6 @@ private:
   mlir::Value loadPlainStack(llvm::ArrayRef<const Weight *> stack, const std::vector<int64_t> &shape);
   /// With weights given, `grouped` says only what they are made of.
   mlir::Value loadGrouped(const std::vector<int64_t> &shape, const gguf::Grouped &grouped, llvm::ArrayRef<Weight> weights);
-  std::optional<mlir::Value> loadBias(const std::string &weight, int64_t size);
   int64_t nodes = 0;
 };
 

@@ -2,6 +2,7 @@
 #include "Parameters.h"
 
 #include <cmath>
+#include <limits>
 
 using json = nlohmann::json;
 
@@ -179,6 +180,26 @@ std::vector<int64_t> Parameters::integers(const std::string &key, size_t count, 
 std::vector<int64_t> Parameters::anyIntegers(const std::string &key, int64_t least, int64_t most) {
   const json *value = find(key);
   return value ? integers(key, value->is_array() ? value->size() : 1, least, most) : std::vector<int64_t>();
+}
+
+std::optional<std::pair<float, float>> Parameters::bounds(const std::string &key) {
+  const json *value = find(key);
+  if (!value)
+    return std::nullopt;
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  float least = -infinity, most = infinity;
+  bool good = value->is_array() && value->size() == 2;
+  for (size_t i = 0; good && i < 2; ++i) {
+    const json &entry = (*value)[i];
+    good = entry.is_null() || (entry.is_number() && std::isfinite(entry.get<float>()));
+    if (good && !entry.is_null())
+      (i ? most : least) = entry.get<float>();
+  }
+  if (!good || least > most) {
+    setProblem(nameOf(key) + " is " + brief(*value) + ", expected a list of a least and a most number");
+    return std::nullopt;
+  }
+  return std::pair(least, most);
 }
 
 std::vector<std::string> Parameters::texts(const std::string &key, size_t count) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -38,6 +39,8 @@ public:
   std::vector<int64_t> integers(const std::string &key, size_t count, int64_t least, int64_t most);
   /// A list of integers of any length.
   std::vector<int64_t> anyIntegers(const std::string &key, int64_t least, int64_t most);
+  /// A list of a least and a most, either of which may be null: infinite. Without the parameter nothing.
+  std::optional<std::pair<float, float>> bounds(const std::string &key);
   std::vector<std::string> texts(const std::string &key, size_t count);
   /// An object in this one; its problems and unread parameters are to be taken over with `absorb`.
   Parameters nested(const std::string &key);

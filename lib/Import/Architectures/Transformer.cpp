@@ -33,35 +33,32 @@ public:
     (*module)->setAttr("nn.source", b.getStringAttr(llvm::sys::path::filename(path)));
     auto symbol = [&](const char *name, int64_t most) { return nn::SymbolAttr::get(context, b.getStringAttr(name), 1, most); };
     (*module)->setAttr("nn.symbols", b.getArrayAttr({symbol("tokens", c.tokens)}));
-    SmallVector<Type> inputs = {nn::makeTensor({tokens}, i64), nn::makeTensor({tokens}, i64)};
+    SmallVector<Type> inputs(hasAttention(c) ? 2 : 1, nn::makeTensor({tokens}, i64));
     SmallVector<Type> outputs = {type({tokens, expr(c.vocabulary)})};
-    layers = c.layers;
-    std::vector<std::string> states;
-    for (int64_t layer = 0; layer < int64_t(layers.size()); ++layer) {
-      countHeads(layer);
-      for (auto [name, cacheType] : {std::pair("key.", c.keys), {"value.", c.values}}) {
-        cache.emplace_back(name + std::to_string(layer), cacheType, c.context, layers[layer].keyValueHeads, c.headSize);
-        for (const auto &[stateName, stateType] : cache.back().states(context)) {
-          states.push_back(stateName);
-          inputs.push_back(stateType);
-          outputs.push_back(stateType);
-        }
-      }
+    size_t given = inputs.size();
+    std::vector<std::pair<std::string, RankedTensorType>> states = declareStates();
+    if (!good)
+      return nullptr;
+    for (const auto &[name, type] : states) {
+      inputs.push_back(type);
+      outputs.push_back(type);
     }
     b.setInsertionPointToEnd(module->getBody());
     auto main = func::FuncOp::create(b, location, "main", b.getFunctionType(inputs, outputs));
-    for (auto [i, name] : {std::pair(0, "tokens"), {1, "positions"}})
-      main.setArgAttr(i, "nn.name", b.getStringAttr(name));
+    main.setArgAttr(0, "nn.name", b.getStringAttr("tokens"));
+    if (given > 1)
+      main.setArgAttr(1, "nn.name", b.getStringAttr("positions"));
     main.setResultAttr(0, "nn.name", b.getStringAttr("logits"));
-    for (auto [i, name] : llvm::enumerate(states)) {
-      main.setArgAttr(2 + i, nn::stateAttr, b.getStringAttr(name));
-      main.setResultAttr(1 + i, nn::stateAttr, b.getStringAttr(name));
+    for (auto [i, state] : llvm::enumerate(states)) {
+      main.setArgAttr(given + i, nn::stateAttr, b.getStringAttr(state.first));
+      main.setResultAttr(1 + i, nn::stateAttr, b.getStringAttr(state.first));
     }
     b.setInsertionPointToEnd(main.addEntryBlock());
-    positions = main.getArgument(1);
-    ValueRange before = main.getArguments().drop_front(2);
-    for (CacheSide &side : cache)
-      side.bind(before);
+    if (given > 1)
+      positions = main.getArgument(1);
+    ValueRange before = main.getArguments().drop_front(given);
+    for (LayerState &state : layerStates)
+      state.bind(before);
     Value logits = forward(main.getArgument(0));
     for (const std::string &name : weights.unused()) {
       at(name, "weight");
@@ -70,16 +67,63 @@ public:
     if (!good)
       return nullptr;
     SmallVector<Value> results = {logits};
-    for (const CacheSide &side : cache) {
-      results.push_back(side.rows);
-      if (side.scales)
-        results.push_back(side.scales);
-    }
+    for (const LayerState &state : layerStates)
+      state.append(results);
     func::ReturnOp::create(b, location, results);
     return module;
   }
 
 private:
+  /// What a layer keeps from call to call: keys and values, or what a Mamba layer has.
+  struct LayerState {
+    std::vector<CacheSide> cache; ///< keys and values, or nothing
+    StateSpaceSizes sizes;        ///< of a Mamba layer
+    Value rows, scan;
+
+    void bind(ValueRange &before) {
+      for (CacheSide &side : cache)
+        side.bind(before);
+      if (!cache.empty())
+        return;
+      rows = before[0];
+      scan = before[1];
+      before = before.drop_front(2);
+    }
+    void append(SmallVectorImpl<Value> &results) const {
+      for (const CacheSide &side : cache) {
+        results.push_back(side.rows);
+        if (side.scales)
+          results.push_back(side.scales);
+      }
+      if (cache.empty())
+        results.append({rows, scan});
+    }
+  };
+
+  /// Names and types of the states of all layers.
+  std::vector<std::pair<std::string, RankedTensorType>> declareStates() {
+    std::vector<std::pair<std::string, RankedTensorType>> states;
+    layers = c.layers;
+    layerStates.resize(layers.size());
+    for (int64_t layer = 0; layer < int64_t(layers.size()); ++layer) {
+      std::string number = std::to_string(layer);
+      LayerState &state = layerStates[layer];
+      if (layers[layer].mixer == Mixer::Attention) {
+        countHeads(layer);
+        for (auto [name, cacheType] : {std::pair("key.", c.keys), {"value.", c.values}}) {
+          state.cache.emplace_back(name + number, cacheType, c.context, layers[layer].keyValueHeads, c.headSize);
+          for (auto &declared : state.cache.back().states(context))
+            states.push_back(declared);
+        }
+      } else if (std::optional<StateSpaceSizes> found = sizesOfStateSpace(*this, c, layer)) {
+        state.sizes = *found;
+        states.emplace_back("rows." + number, type({expr(found->taps - 1), expr(found->channels)}));
+        states.emplace_back("scan." + number, type({expr(found->states), expr(found->heads), expr(found->inner / found->heads)}));
+      }
+    }
+    return states;
+  }
+
   /// Heads of a layer whose queries and keys have weights of their own are as many as these have rows for.
   void countHeads(int64_t layer) {
     auto rowsOf = [&](const std::string &pattern) {
@@ -120,6 +164,8 @@ private:
 
   /// Cosines and sines of the rotary embeddings, [tokens, 1, pairs].
   bool rotary() {
+    if (c.ropes.empty())
+      return true;
     std::vector<float> divisors;
     if (!readDivisors(divisors))
       return false;
@@ -225,7 +271,7 @@ private:
     at(nameOf(names.output, layer), "attention");
     q = rotate(q, heads, layers[layer].rope);
     k = rotate(k, kv, layers[layer].rope);
-    CacheSide &keys = cache[2 * layer], &values = cache[2 * layer + 1];
+    CacheSide &keys = layerStates[layer].cache[0], &values = layerStates[layer].cache[1];
     keys.write(b, location, k, positions);
     values.write(b, location, v, positions);
     float scale = c.attentionScale != 0 ? c.attentionScale : 1.0f / std::sqrt(float(size));
@@ -239,8 +285,12 @@ private:
   /// The stream behind a layer. After a missing weight the walk goes on, so that all are named.
   Value layer(Value stream, int64_t layer) {
     Value read = norm(stream, names.attentionNorm, layer, c.norm);
-    Value attended = norm(attention(read, layer), names.attentionPostNorm, layer, c.norm);
-    Value sum = add(stream, attended);
+    LayerState &state = layerStates[layer];
+    bool attends = layers[layer].mixer == Mixer::Attention;
+    Value mixed = attends ? attention(read, layer) : buildStateSpace(*this, c, state.sizes, read, layer, state.rows, state.scan);
+    Value sum = add(stream, norm(mixed, names.attentionPostNorm, layer, c.norm));
+    if (names.down.empty())
+      return sum;
     Value second = c.parallel ? stream : sum;
     bool hasNorm = !names.feedForwardNorm.empty() && (!c.parallel || c.norm.plain || weights.find(nameOf(names.feedForwardNorm, layer)));
     second = hasNorm ? norm(second, names.feedForwardNorm, layer, c.norm) : c.parallel ? read : second;
@@ -278,10 +328,14 @@ private:
   std::vector<LayerConfig> layers; ///< as their weights are
   Value positions;
   SmallVector<Value> cosines, sines;    ///< of each rotary embedding
-  std::vector<CacheSide> cache;         ///< keys, values, keys, values, ... of the layers
+  std::vector<LayerState> layerStates;
 };
 
 } // namespace
+
+bool hasAttention(const TransformerConfig &config) {
+  return llvm::any_of(config.layers, [](const LayerConfig &layer) { return layer.mixer == Mixer::Attention; });
+}
 
 OwningOpRef<ModuleOp> buildTransformer(MLIRContext *context, const std::string &path, const TransformerConfig &config,
                                        const WeightSource &weights) {

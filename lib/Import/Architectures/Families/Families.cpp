@@ -10,7 +10,7 @@ namespace ajour::architectures {
 
 static std::vector<const Family *> allFamilies() {
   std::vector<const Family *> all;
-  for (ArrayRef<Family> rows : {llamaFamilies(), gemmaFamilies(), phiFamilies(), gptFamilies(), expertFamilies()})
+  for (ArrayRef<Family> rows : {llamaFamilies(), gemmaFamilies(), phiFamilies(), gptFamilies(), expertFamilies(), stateSpaceFamilies()})
     for (const Family &row : rows)
       all.push_back(&row);
   return all;
@@ -108,12 +108,16 @@ static std::string checkWhole(const TransformerConfig &c) {
 /// Heads of each layer: one number for all, or a list.
 static void setHeads(Parameters &p, const char *heads, const char *keyValueHeads, TransformerConfig &c) {
   size_t count = c.layers.size();
-  std::vector<int64_t> own = p.integers(heads, count, 1, widthLimit), shared = p.integers(keyValueHeads, count, 1, widthLimit);
+  // In a hybrid, layers without key-value heads are of its other kind.
+  bool isHybrid = c.hybrid != Mixer::Attention;
+  std::vector<int64_t> own = p.integers(heads, count, 1, widthLimit), shared = p.integers(keyValueHeads, count, isHybrid ? 0 : 1, widthLimit);
   if (own.empty() && !p.has(heads))
     p.setProblem(std::string(heads) + " is missing");
   for (size_t i = 0; i < count; ++i) {
     c.layers[i].heads = own.empty() ? 1 : own[i];
-    c.layers[i].keyValueHeads = shared.empty() ? c.layers[i].heads : shared[i];
+    c.layers[i].keyValueHeads = shared.empty() ? c.layers[i].heads : std::max<int64_t>(shared[i], 1);
+    if (!shared.empty() && shared[i] == 0)
+      c.layers[i].mixer = c.hybrid;
   }
 }
 
@@ -156,22 +160,29 @@ void readActivation(Parameters &p, const char *key, const char *otherwise, Trans
 static void renameOld(Parameters &p) {
   for (auto [from, to] : {std::pair("n_embd", "hidden_size"), {"n_positions", "max_position_embeddings"}, {"n_head", "num_attention_heads"},
                           {"n_layer", "num_hidden_layers"}, {"rotary_emb_base", "rope_theta"}, {"rotary_pct", "partial_rotary_factor"},
-                          {"rope_pct", "partial_rotary_factor"}})
+                          {"rope_pct", "partial_rotary_factor"}, {"d_model", "hidden_size"}})
     p.rename(from, to);
+}
+
+/// Heads and positions, which only attention has.
+static void readAttentionHuggingFace(Parameters &p, const Family &family, TransformerConfig &c) {
+  c.context = p.integer("max_position_embeddings", 1, contextLimit);
+  setHeads(p, "num_attention_heads", "num_key_value_heads", c);
+  c.headSize = p.integer("head_dim", 1, widthLimit, std::max<int64_t>(c.hidden / c.layers[0].heads, 1));
+  double base = p.real("rope_theta", family.ropeBase, true), share = p.real("partial_rotary_factor", family.ropeShare, true);
+  int64_t turned = int64_t(double(c.headSize) * std::min(share, 1.0));
+  c.ropes = {readRope(p, turned, base, c.context)};
 }
 
 static void readCommonHuggingFace(Parameters &p, const Family &family, TransformerConfig &c) {
   c.hidden = p.integer("hidden_size", 1, widthLimit);
   c.vocabulary = p.integer("vocab_size", 1, vocabularyLimit);
-  c.context = p.integer("max_position_embeddings", 1, contextLimit);
-  setHeads(p, "num_attention_heads", "num_key_value_heads", c);
-  c.headSize = p.integer("head_dim", 1, widthLimit, std::max<int64_t>(c.hidden / c.layers[0].heads, 1));
+  c.context = contextLimit;
+  if (hasAttention(c))
+    readAttentionHuggingFace(p, family, c);
   for (const char *key : {"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps"})
     if (p.has(key))
       c.norm.epsilon = p.real(key, 0, true);
-  double base = p.real("rope_theta", family.ropeBase, true), share = p.real("partial_rotary_factor", family.ropeShare, true);
-  int64_t turned = int64_t(double(c.headSize) * std::min(share, 1.0));
-  c.ropes = {readRope(p, turned, base, c.context)};
   // Neither the weights' widths, which their shapes say, nor training and text change what is computed here.
   p.ignore({"model_type", "architectures", "torch_dtype", "dtype", "transformers_version", "_name_or_path", "name_or_path", "auto_map",
             "bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id", "sep_token_id", "use_cache", "cache_implementation",
@@ -187,12 +198,37 @@ static void readCommonHuggingFace(Parameters &p, const Family &family, Transform
   p.only("is_encoder_decoder", false);
 }
 
+/// Python writes the name Infinity, which JSON does not have, for a bound that is none: null says the same.
+static std::string withoutInfinity(StringRef text) {
+  constexpr StringRef infinity = "Infinity";
+  std::string result;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (!quoted && text.substr(i).starts_with(infinity)) {
+      result += "null";
+      i += infinity.size() - 1;
+      continue;
+    }
+    result += text[i];
+    if (quoted && text[i] == '\\' && i + 1 < text.size())
+      result += text[++i];
+    else if (text[i] == '"')
+      quoted = !quoted;
+  }
+  return result;
+}
+
 std::string readConfig(StringRef text, TransformerConfig &c) {
-  json root = json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  json root = json::parse(withoutInfinity(text), nullptr, /*allow_exceptions=*/false);
   if (!root.is_object())
     return "is no JSON object";
   Parameters p(std::move(root));
   c.architecture = p.text("model_type", "");
+  // The first programs that trained Mamba have configurations of their own.
+  if (c.architecture.empty() && p.has("ssm_cfg")) {
+    Parameters layer = p.nested("ssm_cfg");
+    c.architecture = layer.text("layer", "Mamba1") == "Mamba2" ? "mamba2" : "mamba";
+  }
   std::string problem;
   const Family *family = findFamily(&Family::huggingFace, c.architecture, "model_type", problem);
   if (!family)
@@ -216,17 +252,20 @@ std::string readConfig(StringRef text, TransformerConfig &c) {
 
 static void readCommonGGUF(Parameters &p, const gguf::File &file, TransformerConfig &c) {
   c.hidden = p.integer("embedding_length", 1, widthLimit);
-  c.context = p.integer("context_length", 1, contextLimit);
-  setHeads(p, "attention.head_count", "attention.head_count_kv", c);
-  c.headSize = p.integer("attention.key_length", 1, widthLimit, std::max<int64_t>(c.hidden / c.layers[0].heads, 1));
-  p.only("attention.value_length", c.headSize);
+  c.context = contextLimit;
+  if (hasAttention(c)) {
+    c.context = p.integer("context_length", 1, contextLimit);
+    setHeads(p, "attention.head_count", "attention.head_count_kv", c);
+    c.headSize = p.integer("attention.key_length", 1, widthLimit, std::max<int64_t>(c.hidden / c.layers[0].heads, 1));
+    p.only("attention.value_length", c.headSize);
+    c.ropes = {readGGUFRope(p, p.integer("rope.dimension_count", 1, widthLimit, c.headSize), c.context)};
+  }
   const gguf::Value *tokens = file.find("tokenizer.ggml.tokens");
   int64_t known = tokens ? int64_t(tokens->size()) : 0;
   c.vocabulary = known ? known : p.integer("vocab_size", 1, vocabularyLimit);
   for (const char *key : {"attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"})
     if (p.has(key))
       c.norm.epsilon = p.real(key, 0, true);
-  c.ropes = {readGGUFRope(p, p.integer("rope.dimension_count", 1, widthLimit, c.headSize), c.context)};
   c.attentionScale = p.real("attention.scale", c.attentionScale);
   c.attentionCap = p.real("attn_logit_softcapping", c.attentionCap);
   c.logitCap = p.real("final_logit_softcapping", c.logitCap);
@@ -238,7 +277,7 @@ static void readCommonGGUF(Parameters &p, const gguf::File &file, TransformerCon
   }
   p.only("attention.causal", true);
   p.ignore({"feed_forward_length", "expert_used_count", "expert_feed_forward_length", "expert_shared_feed_forward_length",
-            "tensor_data_layout", "vocab_size"});
+            "tensor_data_layout", "vocab_size", "context_length"});
 }
 
 std::string readConfig(const gguf::File &file, TransformerConfig &c) {

@@ -26,6 +26,7 @@ llvm::ArrayRef<Family> gemmaFamilies();
 llvm::ArrayRef<Family> phiFamilies();
 llvm::ArrayRef<Family> gptFamilies();
 llvm::ArrayRef<Family> expertFamilies();
+llvm::ArrayRef<Family> stateSpaceFamilies();
 
 /// What a file may ask of us.
 constexpr int64_t layerLimit = 512, widthLimit = 1 << 20, vocabularyLimit = 1 << 24, contextLimit = 1 << 24, expertLimit = 1 << 12;
