@@ -1,5 +1,5 @@
 // safetensors files: what is read, and what is refused with which words.
-#include "Import/SafeTensors/Reader.h"
+#include "ajour/Import/SafeTensors.h"
 
 #include "ajour/ABI/ElementTypes.h"
 

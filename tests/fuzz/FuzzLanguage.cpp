@@ -2,7 +2,7 @@
 // tokenizer's description, which is then used, or a config.json, a zero byte and a safetensors file, of which a model is built.
 #include "Import/Architectures/Transformer.h"
 #include "Import/GGUF/Blocks.h"
-#include "Import/SafeTensors/Reader.h"
+#include "ajour/Import/SafeTensors.h"
 #include "ajour/Import/Tokenizer.h"
 #include "ajour/Language/Tokenizer.h"
 

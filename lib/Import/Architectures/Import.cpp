@@ -9,13 +9,9 @@
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <optional>
-#include <set>
 
 using namespace mlir;
 
@@ -28,33 +24,6 @@ OwningOpRef<ModuleOp> refuse(MLIRContext *context, const std::string &path, Stri
   problem.consume_front(path + ": ");
   emitError(FileLineColLoc::get(context, path, 0, 0)) << problem;
   return nullptr;
-}
-
-/// The safetensors files of a folder: those that its index names, or the only one.
-std::string findShards(const std::string &folder, std::vector<std::string> &paths) {
-  using json = nlohmann::json;
-  std::string index = folder + "/model.safetensors.index.json";
-  if (!llvm::sys::fs::exists(index)) {
-    paths = {folder + "/model.safetensors"};
-    return "";
-  }
-  llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer = llvm::MemoryBuffer::getFile(index);
-  if (!buffer)
-    return index + ": cannot be read: " + buffer.getError().message();
-  json root = json::parse((*buffer)->getBufferStart(), (*buffer)->getBufferEnd(), nullptr, /*allow_exceptions=*/false);
-  if (!root.is_object() || !root.contains("weight_map") || !root["weight_map"].is_object())
-    return index + ": has no weight_map";
-  std::set<std::string> names;
-  for (const auto &[weight, file] : root["weight_map"].items()) {
-    // Files lie in the folder itself: no name may lead out of it.
-    std::string name = file.is_string() ? file.get<std::string>() : "";
-    if (name.empty() || name.find('/') != std::string::npos || name == "..")
-      return index + ": the file of '" + weight + "' is " + file.dump() + ", expected a name within the folder";
-    names.insert(name);
-  }
-  for (const std::string &name : names)
-    paths.push_back(folder + "/" + name);
-  return "";
 }
 
 /// How many tokens a compiled model takes unless the user says otherwise: in one call, and in all. Both decide what a session
@@ -127,12 +96,7 @@ OwningOpRef<ModuleOp> importGGUF(MLIRContext *context, const std::string &path, 
 }
 
 OwningOpRef<ModuleOp> importHuggingFace(MLIRContext *context, const std::string &path, const ImportOptions &options) {
-  std::string folder = path;
-  if (!llvm::sys::fs::is_directory(path)) {
-    folder = llvm::sys::path::parent_path(path).str();
-    if (folder.empty())
-      folder = ".";
-  }
+  std::string folder = safetensors::folderOf(path);
   std::string configPath = folder + "/config.json";
   llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer = llvm::MemoryBuffer::getFile(configPath);
   if (!buffer)
@@ -148,7 +112,7 @@ OwningOpRef<ModuleOp> importHuggingFace(MLIRContext *context, const std::string 
   std::vector<std::string> shards;
   auto held = std::make_shared<safetensors::File>();
   safetensors::File &file = *held;
-  std::string problem = findShards(folder, shards);
+  std::string problem = safetensors::findShards(folder, shards);
   for (size_t i = 0; i < shards.size() && problem.empty(); ++i)
     problem = safetensors::readFile(shards[i], file);
   if (!problem.empty())

@@ -164,7 +164,7 @@ private:
 
   /// Cosines and sines of the rotary embeddings, [tokens, 1, pairs].
   bool rotary() {
-    if (c.ropes.empty())
+    if (c.ropes.empty() || !positions)
       return true;
     std::vector<float> divisors;
     if (!readDivisors(divisors))

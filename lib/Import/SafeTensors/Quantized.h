@@ -8,7 +8,7 @@
 #define AJOUR_LIB_IMPORT_SAFETENSORS_QUANTIZED_H
 
 #include "../GGUF/Blocks.h"
-#include "Reader.h"
+#include "ajour/Import/SafeTensors.h"
 
 namespace ajour::safetensors {
 

@@ -1,11 +1,15 @@
 //===- Reader.cpp - checked safetensors files ---------------------------------------===//
-#include "Reader.h"
+#include "ajour/Import/SafeTensors.h"
 
 #include "ajour/ABI/ElementTypes.h"
 
 #include "llvm/Support/Endian.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 
 #include <nlohmann/json.hpp>
+
+#include <set>
 
 using namespace llvm;
 
@@ -108,6 +112,45 @@ std::string readFile(const std::string &path, File &file) {
   if (std::string problem = parse((*buffer)->getBuffer(), file); !problem.empty())
     return path + ": " + problem;
   file.parts.push_back(std::move(*buffer));
+  return "";
+}
+
+const char *nameOfType(uint32_t elementType) {
+  for (const TypeRow &row : types)
+    if (row.type == elementType)
+      return row.name;
+  return nullptr;
+}
+
+std::string folderOf(const std::string &path) {
+  if (sys::fs::is_directory(path))
+    return path;
+  std::string folder = sys::path::parent_path(path).str();
+  return folder.empty() ? "." : folder;
+}
+
+std::string findShards(const std::string &folder, std::vector<std::string> &paths) {
+  std::string index = folder + "/model.safetensors.index.json";
+  if (!sys::fs::exists(index)) {
+    paths = {folder + "/model.safetensors"};
+    return "";
+  }
+  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer = MemoryBuffer::getFile(index);
+  if (!buffer)
+    return index + ": cannot be read: " + buffer.getError().message();
+  json root = json::parse((*buffer)->getBufferStart(), (*buffer)->getBufferEnd(), nullptr, /*allow_exceptions=*/false);
+  if (!root.is_object() || !root.contains("weight_map") || !root["weight_map"].is_object())
+    return index + ": has no weight_map";
+  std::set<std::string> names;
+  for (const auto &[weight, file] : root["weight_map"].items()) {
+    // Files lie in the folder itself: no name may lead out of it.
+    std::string name = file.is_string() ? file.get<std::string>() : "";
+    if (name.empty() || name.find('/') != std::string::npos || name == "..")
+      return index + ": the file of '" + weight + "' is " + file.dump() + ", expected a name within the folder";
+    names.insert(name);
+  }
+  for (const std::string &name : names)
+    paths.push_back(folder + "/" + name);
   return "";
 }
 

@@ -37,7 +37,7 @@ public:
   std::string gguf() const { return (folder / name / "model.gguf").string(); }
   std::string config() const { return (folder / name / "config.json").string(); }
 
-  /// Tokens and their positions.
+  /// Tokens and their positions. Tokens alone where the model asks for no more.
   std::vector<HostTensor> inputs() const;
 
   /// Compares logits and prints the largest difference. f32 arithmetic of a few layers of 64 wide stays within 1e-4 of the largest logit

@@ -95,7 +95,7 @@ void namePostNormsGGUF(TransformerConfig &c) {
 /// What holds whatever the file calls it.
 static std::string checkWhole(const TransformerConfig &c) {
   for (const LayerConfig &layer : c.layers)
-    if (layer.heads % layer.keyValueHeads != 0)
+    if (layer.mixer == Mixer::Attention && layer.heads % layer.keyValueHeads != 0)
       return std::to_string(layer.heads) + " heads are no multiple of " + std::to_string(layer.keyValueHeads) + " key-value heads";
   for (const RopeConfig &rope : c.ropes)
     if (rope.size % 2 != 0 || rope.size > c.headSize)

@@ -82,13 +82,14 @@ void readMixer(Parameters &p, TransformerConfig &c) {
   c.stateSpace.states = p.integer("state_size", 1, widthLimit, c.stateSpace.states);
   c.stateSpace.taps = p.integer("conv_kernel", 2, tapLimit, 4);
   c.stateSpace.groups = p.integer("n_groups", 1, widthLimit, 1);
-  if (p.has("ssm_cfg"))
+  // Files that were converted from such have both.
+  if (!p.has("model_type"))
     readOwnConfig(p, c);
   // How the weights of time steps were first chosen, and widths, which the weights' shapes say.
   p.ignore({"time_step_min", "time_step_max", "time_step_floor", "time_step_scale", "time_step_init_scheme", "time_step_rank",
             "expand", "use_conv_bias", "use_mambapy", "use_associative_scan", "rescale_prenorm_residual", "residual_in_fp32",
             "fused_add_norm", "hidden_dropout_prob", "mixer_rms_eps", "head_dim", "num_heads", "chunk_size", "d_inner", "intermediate_size",
-            "pad_vocab_size_multiple", "d_intermediate", "tie_embeddings"});
+            "pad_vocab_size_multiple", "d_model", "n_layer", "ssm_cfg", "d_intermediate", "tie_embeddings"});
   p.only("attn_layer_idx", nlohmann::json::array());
   p.only("norm_before_gate", false);
 }

@@ -12,6 +12,7 @@ import struct
 import sys
 
 import families
+import state_space
 import torch
 from gguf_files import write_gguf
 from layers import Model
@@ -39,14 +40,15 @@ def write_safetensors(path, weights):
 
 def main():
     folder, names = pathlib.Path(sys.argv[1]), sys.argv[2:]
-    known = [family.__name__ for family in families.FAMILIES]
+    every = families.FAMILIES + state_space.FAMILIES
+    known = [family.__name__ for family in every]
     for name in names or known:
         architecture, _, form = name.partition("+")
         number = known.index(architecture)
         pack, quantization = FORMS[form] if form else (None, None)
         model = Model(1000 + number, pack)
         tokens = torch.randint(0, families.VOCABULARY, (17,), generator=torch.Generator().manual_seed(number))
-        config, logits = families.FAMILIES[number](model, tokens)
+        config, logits = every[number](model, tokens)
         if quantization:
             config["quantization_config"] = quantization
         target = folder / name
@@ -54,7 +56,8 @@ def main():
         (target / "config.json").write_text(json.dumps(config, indent=1))
         write_safetensors(target / "model.safetensors", model.weights)
         if not form:
-            write_gguf(target / "model.gguf", name, config, model.weights)
+            writer = state_space.write_gguf if every[number] in state_space.FAMILIES else write_gguf
+            writer(target / "model.gguf", name, config, model.weights)
         (target / "tokens.i64").write_bytes(tokens.to(torch.int64).numpy().tobytes())
         (target / "logits.f32").write_bytes(logits.to(torch.float32).contiguous().numpy().tobytes())
 

@@ -1,6 +1,6 @@
-//===- Reader.h - checked safetensors files ---------------------*- C++ -*-===//
-#ifndef AJOUR_LIB_IMPORT_SAFETENSORS_READER_H
-#define AJOUR_LIB_IMPORT_SAFETENSORS_READER_H
+//===- SafeTensors.h - checked safetensors files ---------------*- C++ -*-===//
+#ifndef AJOUR_IMPORT_SAFETENSORS_H
+#define AJOUR_IMPORT_SAFETENSORS_H
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringMap.h"
@@ -33,6 +33,14 @@ std::string parse(llvm::StringRef bytes, File &file);
 
 /// Maps and parses `path` and adds its tensors. Messages begin with the file's name.
 std::string readFile(const std::string &path, File &file);
+
+/// "F16": what files call an element type; null for one that they do not have.
+const char *nameOfType(uint32_t elementType);
+
+/// The folder of a Hugging Face model, which `path` or a file in it names.
+std::string folderOf(const std::string &path);
+/// The files of a folder: those that its index names, or the only one. Returns an empty string, or what is wrong with the index.
+std::string findShards(const std::string &folder, std::vector<std::string> &paths);
 
 } // namespace ajour::safetensors
 
