@@ -1,10 +1,11 @@
 #!/bin/bash
 # From a fresh Debian 12 machine to answers: installs what is missing, builds the compiler and the runtime, compiles a
-# trained classifier of clothes, runs it on ten pictures of its test set and prints what it takes each for.
+# trained classifier of clothes, runs it on ten pictures of its test set and prints what it takes each for; then lets a small
+# language model go on with a sentence.
 #
 #   tools/quickstart.sh
 #
-# The table goes to stdout, everything else to stderr. The first run builds (several minutes), later ones take seconds.
+# The table and the text go to stdout, everything else to stderr. The first run builds (several minutes), later ones take seconds.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -50,3 +51,8 @@ for picture in tools/quickstart/images/*.png; do
   fi
 done
 echo "$right of $total as expected"
+
+build/bin/ajour compile tools/quickstart/mamba -o "$scratch/mamba.ajour"
+echo
+echo "a text that begins with \"And God said\":"
+build/bin/ajour-run generate "$scratch/mamba.ajour" --prompt "And God said" --tokens 200 --temperature 0.7 --seed 1
