@@ -10,6 +10,7 @@
 #include "ajour/Support/NodeLocation.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 
 #include <cmath>
 #include <cstring>
@@ -104,13 +105,14 @@ private:
 void Compressor::open() {
   StringRef name(path);
   bool isOnnx = name.ends_with_insensitive(".onnx"), isTFLite = name.ends_with_insensitive(".tflite");
-  if (!isOnnx && !isTFLite)
-    throw CompressError("'" + path + "' cannot be compressed: expected an ONNX (.onnx) or TFLite (.tflite) file");
+  bool isFolder = name.ends_with_insensitive(".safetensors") || llvm::sys::fs::exists(path + "/config.json");
+  if (!isOnnx && !isTFLite && !isFolder)
+    throw CompressError("'" + path + "' cannot be compressed: expected an ONNX (.onnx) or TFLite (.tflite) file, or a folder with model.safetensors and config.json");
   importModule();
-  format = isOnnx ? openOnnx(context, path) : openTFLite(path);
+  format = isOnnx ? openOnnx(context, path) : isTFLite ? openTFLite(path) : openSafeTensors(*module, path);
   if (format->layers().empty())
-    throw CompressError("'" + path + "' has no layer with constant weights (" +
-                        (isOnnx ? "Conv, Gemm or MatMul" : "CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED") + ")");
+    throw CompressError("'" + path + "' has no layer with constant weights" +
+                        (isOnnx ? " (Conv, Gemm or MatMul)" : isTFLite ? " (CONV_2D, DEPTHWISE_CONV_2D or FULLY_CONNECTED)" : ""));
 }
 
 /// A rule that nothing fits, or whose structure no layer can have, is a mistake of the recipe.

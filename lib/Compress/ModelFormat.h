@@ -4,6 +4,7 @@
 
 #include "Solver.h"
 
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 
 #include <map>
@@ -59,6 +60,10 @@ protected:
 };
 
 std::unique_ptr<ModelFormat> openOnnx(mlir::MLIRContext *context, const std::string &path);
+
+/// A Hugging Face folder, which has been imported as `module`: the products in it are its layers. Weights stay floating point, in their own
+/// precision.
+std::unique_ptr<ModelFormat> openSafeTensors(mlir::ModuleOp module, const std::string &path);
 
 /// A TFLite file that the importer has accepted. Weights are replaced where they are; element types and scales stay.
 std::unique_ptr<ModelFormat> openTFLite(const std::string &path);

@@ -4,6 +4,7 @@
 
 #include "mlir/IR/MLIRContext.h"
 
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -15,6 +16,25 @@ struct CompressCommand : CompileArguments {
   std::string recipe, output;
   CalibrationArguments calibration;
 };
+
+/// A folder gets the model's other files as well: its configuration and tokenizer.
+void writeModel(const CompressCommand &command, const std::string &bytes) {
+  namespace fs = std::filesystem;
+  fs::path from = command.model;
+  bool isFolder = fs::is_directory(from);
+  if (!isFolder || extensionOf(command.output) == "safetensors")
+    return writeFile(command.output, bytes);
+  std::error_code error;
+  fs::create_directories(command.output, error);
+  if (error)
+    throw ToolError(command.output + ": cannot be made a folder: " + error.message());
+  for (const fs::directory_entry &entry : fs::directory_iterator(from)) {
+    std::string name = entry.path().filename().string();
+    if (entry.is_regular_file() && extensionOf(name) == "json" && name != "model.safetensors.index.json")
+      writeFile((fs::path(command.output) / name).string(), readFile(entry.path().string()));
+  }
+  writeFile((fs::path(command.output) / "model.safetensors").string(), bytes);
+}
 
 void runCompress(const CompressCommand &command) {
   Bytes text = readFile(command.recipe, 1 << 20);
@@ -37,7 +57,7 @@ void runCompress(const CompressCommand &command) {
     options.samples = [&](mlir::ModuleOp module) { return calibrationSamples(module, command.calibration); };
     compress::CompressedModel model = compress::compressModel(context.get(), command.model, options);
     progress.finish();
-    writeFile(command.output, model.bytes);
+    writeModel(command, model.bytes);
     std::cout << compress::toText(model.report);
   } catch (const compress::ImportFailure &problem) {
     progress.finish();
@@ -55,7 +75,7 @@ void registerCompressCommand(CLI::App &app) {
   CLI::App *command = app.add_subcommand("compress", "Prune and quantise the weights of a model as a recipe says");
   addImportOptions(*command, *arguments);
   command->add_option("--recipe", arguments->recipe, "Rules in JSON or YAML (docs/COMPRESS.md)")->required()->type_name("FILE");
-  command->add_option("-o,--output", arguments->output, "Model file to write, in the format of MODEL")->required();
+  command->add_option("-o,--output", arguments->output, "Model file to write, in the format of MODEL; a folder for a folder")->required();
   addCalibrationOptions(*command, arguments->calibration);
   command->callback([arguments] { runCompress(*arguments); });
 }
