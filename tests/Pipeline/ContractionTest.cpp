@@ -34,6 +34,22 @@ TEST(CompiledMatmul, F32Sizes) {
     }
 }
 
+// Rows that are long and many: the depth is taken in stretches, whole and with a rest, rows in one block and in several.
+TEST(CompiledMatmul, Deep) {
+  for (auto [rows, k, n] : std::vector<std::tuple<int64_t, int64_t, int64_t>>{{57, 1300, 70}, {128, 1024, 33}, {300, 2048, 64}}) {
+    SCOPED_TRACE(std::to_string(rows) + "x" + std::to_string(k) + "x" + std::to_string(n));
+    ModuleText m;
+    std::string x = m.input(tensorType({rows, k}, "f32")), w = m.constant(tensorType({n, k}, "f32"));
+    std::string b = m.constant(tensorType({n}, "f32")), out = tensorType({rows, n}, "f32");
+    m.output(m.unary("relu", m.op("nn.matmul", {x, w, b}, "transpose_rhs", out)));
+    for (const char *lhs : {"i8", "ui8"}) {
+      std::string q = m.input(tensorType({rows, 4 * k}, lhs)), v = m.constant(tensorType({n, 4 * k}, "i8"));
+      m.output(m.op("nn.matmul", {q, v}, "transpose_rhs, lhs_zero_point = 3 : i32", tensorType({rows, n}, "i32")));
+    }
+    expectCompiled(m.text(), {{}}, {.tolerance = 2e-4, .threads = 2});
+  }
+}
+
 TEST(CompiledMatmul, FormsOfOperands) {
   for (const char *element : {"f32", "f16", "f64", "bf16"})
     for (bool transposeLhs : {false, true})

@@ -193,6 +193,39 @@ TEST(CompiledGemv, RowsOfRoundedLhs) {
   expectStored({{.k = 70, .rows = {"s0"}, .lhsGroup = 32}, {.bits = 8, .rows = {"s0", "2"}, .lhsGroup = 32}, runs}, {{1}, {2}, {4}, {7}, {0}, {13}});
 }
 
+// More rows than the matrix-vector kernels take: tiles of them, whole and in part.
+TEST(CompiledGemv, ManyRowsOfRoundedLhs) {
+  std::vector<StoredCase> cases, fixed;
+  for (int64_t bits : {2, 4, 5, 6, 8}) {
+    cases.push_back({.bits = bits, .scale = bits % 2 ? "f32" : "f16", .k = 128, .n = 37, .rows = {"s0"}, .lhsGroup = 32, .halfLhs = bits == 4});
+    for (bool offsets : {false, true}) {
+      StoredCase c{.bits = bits, .element = offsets ? "ui8" : "i8", .scale = "f16", .k = 256, .n = 37, .rows = {"s0"}};
+      c.lhsGroup = 128;
+      c.offsets = offsets;
+      c.run = 4;
+      cases.push_back(c);
+    }
+  }
+  for (int64_t bits : {4, 8})
+    cases.push_back({.bits = bits, .zeroPoints = true, .rows = {"2", "s0"}, .lhsGroup = 32});
+  // Groups that a tile cuts, and rows that end within one.
+  cases.push_back({.perChannel = true, .rows = {"s0"}, .lhsGroup = 64});
+  cases.push_back({.k = 320, .group = 256, .rows = {"s0"}, .lhsGroup = 256});
+  cases.push_back({.k = 70, .rows = {"s0"}, .lhsGroup = 32});
+  expectStored(cases, {{1}, {5}, {13}, {29}, {61}});
+  for (const char *rows : {"5", "24", "61"})
+    fixed.push_back({.k = 96, .n = 300, .rows = {rows}, .lhsGroup = 32});
+  expectStored(fixed);
+  // Rows that nothing stores.
+  ModuleText m(1);
+  std::string x = m.op("nn.concat", {m.input(symbolicType({"s0", "32"}, "f32")), m.input(symbolicType({"s0", "64"}, "f32"))},
+                       "axis = 1 : i64", symbolicType({"s0", "96"}, "f32"));
+  std::string w = m.op("nn.dequantize_grouped", {m.constant(tensorType({40, 96}, "i8")), m.constant(tensorType({40, 3}, "f16"))},
+                       "axis = 1 : i64, group = 32 : i64, bits = 8 : i64", tensorType({40, 96}, "f32"));
+  m.output(m.op("nn.matmul", {x, w}, "transpose_rhs, lhs_group = 32 : i64", symbolicType({"s0", "40"}, "f32")));
+  expectCompiled(m.text(), {{2}, {40}}, {.tolerance = 1e-4, .threads = 2});
+}
+
 // Groups that no kernel has: scalar code.
 TEST(CompiledGemv, RoundedLhsInOtherGroups) {
   ModuleText m;
@@ -279,7 +312,7 @@ TEST(CompiledGemv, SparseStoredWeights) {
       EXPECT_EQ(pack.gemv.structure, encoding::GemvFormat::C4n);
       EXPECT_EQ(pack.gemv.kept, 2);
     }
-    expectCompiled(m.text(), {{1}, {3}, {9}}, {.tolerance = 1e-4, .threads = 2});
+    expectCompiled(m.text(), {{1}, {3}, {9}, {60}}, {.tolerance = 1e-4, .threads = 2});
   }
 }
 

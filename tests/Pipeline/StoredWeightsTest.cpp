@@ -108,6 +108,30 @@ TEST(StoredWeights, SymbolicRows) {
   expectCompiled(m.text(), {{1}, {13}, {64}}, {.tolerance = 2e-4, .threads = 2});
 }
 
+// The number of rows is known only when the model runs.
+TEST(StoredWeights, FewRowsOrMany) {
+  for (const Form &form : {Form{.scales = "f16"}, Form{.bits = 8}, Form{.codes = "ui8", .zeros = "ui8", .bits = 8},
+                           Form{.codes = "ui8", .scales = "f16", .zeros = "ui8", .bits = 2, .group = 16}, Form{.bits = 8, .group = 0}}) {
+    testing::Message message;
+    message << form;
+    SCOPED_TRACE(message);
+    ModuleText m(1);
+    for (int64_t k : {70, 128}) {
+      if (k % std::max<int64_t>(form.group, 1) != 0)
+        continue;
+      std::string x = m.input(symbolicType({"s0", std::to_string(k)}, "f32"));
+      m.output(m.unary("relu", m.op("nn.matmul", {x, stored(m, {90, k}, form, 0, 1), m.constant(tensorType({90}, "f32"))}, "transpose_rhs",
+                                    symbolicType({"s0", "90"}, "f32"))));
+    }
+    expectCompiled(m.text(), {{0}, {1}, {16}, {17}, {40}, {64}}, {.tolerance = 2e-4, .threads = 2});
+  }
+  ModuleText m(1);
+  std::string x = m.input(symbolicType({"2", "s0", "64"}, "f32")), h = m.constant(tensorType({35, 64}, "f16"));
+  std::string w = m.op("nn.cast", {h}, "", tensorType({35, 64}, "f32"));
+  m.output(m.op("nn.matmul", {m.unary("abs", x), w}, "transpose_rhs", symbolicType({"2", "s0", "35"}, "f32")));
+  expectCompiled(m.text(), {{1}, {8}, {9}, {33}}, {.tolerance = 2e-4, .threads = 2});
+}
+
 TEST(StoredWeights, Convolution) {
   for (const Form &form : {Form{.bits = 8, .group = 0}, Form{}, Form{.codes = "ui8", .zeros = "ui8", .bits = 3, .group = -1}})
     for (auto [window, stride] : {std::pair<int64_t, int64_t>{1, 1}, {1, 2}, {3, 1}}) {

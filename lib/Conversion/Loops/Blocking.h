@@ -29,6 +29,12 @@ inline constexpr int64_t wantedWinogradItems = 4;
 /// Bytes of one row tile from which its depth is taken in stretches.
 inline constexpr int64_t deepTileBytes = 72 << 10;
 
+/// Rows up to which weights of few bits are read as they are, block by block, by the matrix-vector kernels; of more rows each
+/// panel of them is unpacked first.
+inline constexpr int64_t mostStoredRows = 16;
+/// The same where the lhs is rounded to 8 bits; more rows are taken in tiles.
+inline constexpr int64_t mostRowsOfRounded = 4;
+
 /// How a product is cut into work items: blocks of `tiles` row tiles times groups of panels.
 struct Blocking {
   int64_t tiles = 1, groups = 1;

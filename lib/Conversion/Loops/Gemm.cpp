@@ -267,6 +267,8 @@ void DispatchLowering::lowerGemm(const GemmPlan &plan) {
     return lowerWinograd(plan);
   if (std::optional<BandPlan> band = planBand(plan))
     return lowerBands(plan, *band);
+  if (std::optional<DeepSchedule> deep = planDeep(plan))
+    return lowerDeep(plan, *deep);
   const ajour_kernel_row &kernel = *plan.kernel;
   int64_t paddedK = llvm::alignTo(plan.k, kernel.kr), panels = llvm::divideCeil(plan.n, kernel.nr);
   int64_t elementSize = nn::elementBytes(lhsType(plan));
@@ -440,7 +442,12 @@ void DispatchLowering::emitGemmTile(const GemmPlan &plan, const GemmBlock &part,
                        : row;
   prefetchEpilogue(plan, panel, firstRow, count);
   Value rhs = plan.sparse ? Value() : panelPointer(plan, part, panel);
-  Value computed = matchPattern(count, m_Constant()) ? count : e->i64(kernel.mr);
+  // An unknown number of rows: a whole tile, or a low one for a token or a few.
+  constexpr int64_t lowTile = 4;
+  Value computed = count;
+  if (!matchPattern(count, m_Constant()))
+    computed = e->select(e->compare(arith::CmpIPredicate::sle, count, e->i64(lowTile)), e->i64(std::min<int64_t>(lowTile, kernel.mr)),
+                         e->i64(kernel.mr));
   callGemm(plan, panel, 0, lhs, part.lda, rhs, part.acc, computed, paddedK);
   if (part.rowSums)
     e->loop(e->i64(0), count, [&](Value r) {

@@ -21,8 +21,6 @@ using encoding::GemvFormat;
 
 /// Rows of one kernel call.
 static constexpr int64_t callRows = 4;
-/// Rows up to which weights of few bits are read as they are.
-static constexpr int64_t mostStoredRows = 16;
 /// Work items that a product should have.
 static constexpr int64_t wantedGemvItems = 16;
 
@@ -357,6 +355,12 @@ RoundedLhs DispatchLowering::roundLhs(const GemvPlan &plan, Value source, Value 
   return lhs;
 }
 
+int64_t gemvFlags(const GemvFormat &format) {
+  return (format.halfScales ? 0 : AJOUR_GEMV_F32_SCALES) | (format.zeroPoints ? AJOUR_GEMV_ZERO_POINTS : 0) |
+         (format.offsets ? AJOUR_GEMV_OFFSETS : 0) | (format.isUnsigned ? AJOUR_GEMV_UNSIGNED : 0) |
+         format.run << AJOUR_GEMV_RUN_SHIFT;
+}
+
 /// One call of the kernel: `block` points at the values; `parameters` are scales and sums of an lhs that was rounded.
 void DispatchLowering::callGemv(const GemvPlan &plan, Value lhs, Value lda, ValueRange parameters, Value block, Value groupKept,
                                 Value acc, Value rows) {
@@ -365,10 +369,7 @@ void DispatchLowering::callGemv(const GemvPlan &plan, Value lhs, Value lda, Valu
   operands.append(parameters.begin(), parameters.end());
   operands.append({block, acc, rows, e->i64(format.patterns)});
   if (encoding::isQuantized(format)) {
-    int64_t flags = (format.halfScales ? 0 : AJOUR_GEMV_F32_SCALES) | (format.zeroPoints ? AJOUR_GEMV_ZERO_POINTS : 0) |
-                    (format.offsets ? AJOUR_GEMV_OFFSETS : 0) | (format.isUnsigned ? AJOUR_GEMV_UNSIGNED : 0) |
-                    format.run << AJOUR_GEMV_RUN_SHIFT;
-    operands.append({e->i64(plan.sizes.groups), groupKept, e->i64(flags)});
+    operands.append({e->i64(plan.sizes.groups), groupKept, e->i64(gemvFlags(format))});
   } else {
     operands.push_back(groupKept);
   }
@@ -421,11 +422,12 @@ void DispatchLowering::lowerGemv(const GemvPlan &plan) {
   // number times an absent weight of 0 would do, but not a NaN. Scratch holds the copies, rows of 8 bits with their
   // scales and sums, and what the patterns of a block keep of the rows of one call.
   int64_t copyStride = copiedElements(plan), keptElements = plan.compress ? keptStride(format, product.k) : 0;
+  AffineExpr mostRows = rows || !itemsBefore ? product.rows : getAffineConstantExpr(mostFewRows, context);
   AffineExpr zero = getAffineConstantExpr(0, context), flag = getAffineConstantExpr(plan.lhsGroup > 0 ? 64 : 0, context);
-  AffineExpr copied = plan.copiesLhs ? product.rows * llvm::alignTo(copyStride * sourceBytes, 64) : zero, rounded = zero;
+  AffineExpr copied = plan.copiesLhs ? mostRows * llvm::alignTo(copyStride * sourceBytes, 64) : zero, rounded = zero;
   if (plan.lhsGroup > 0) {
     RoundedLhs lhs = sizesOfRounded(plan);
-    rounded = product.rows * llvm::alignTo(lhs.stride + 4 * (lhs.scaleCount + lhs.sumCount), 64) + 64;
+    rounded = mostRows * llvm::alignTo(lhs.stride + 4 * (lhs.scaleCount + lhs.sumCount), 64) + 64;
   }
   if (plan.compress || plan.copiesLhs || plan.lhsGroup > 0)
     lowered.scratchBytes = flag + copied + rounded + (callRows + 1) * keptElements * elementBytes + AJOUR_BUFFER_SLACK;

@@ -1,4 +1,5 @@
 //===- LowerDispatch.cpp - one dispatch as a function over work items ---------------===//
+#include "Blocking.h"
 #include "Lowering.h"
 
 using namespace mlir;
@@ -96,6 +97,7 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
   std::optional<GemmPlan> gemm;
   std::optional<DepthwisePlan> depthwise;
   std::optional<GemvPlan> gemv;
+  std::optional<TilePlan> tiles;
   std::optional<SparseConvPlan> sparse;
   if (auto conv = dyn_cast_or_null<nn::ConvOp>(root))
     sparse = planSparseConv(conv);
@@ -106,7 +108,9 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
       gemm = planConv(conv);
   } else if (auto matmul = dyn_cast_or_null<nn::MatmulOp>(root)) {
     gemv = planGemv(matmul);
-    if (!gemv)
+    if (gemv)
+      tiles = planRowTiles(*gemv);
+    else
       gemm = planMatmul(matmul);
   }
   if (!root)
@@ -124,6 +128,8 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
   lowered.kernelLevel = kernel ? kernel->level : 0;
   if (gemv && gemv->compress)
     lowered.kernelLevel = std::max<unsigned>(lowered.kernelLevel, gemv->compress->level);
+  if (tiles)
+    lowered.kernelLevel = std::max<unsigned>(lowered.kernelLevel, tiles->kernel->level);
   llvm::SmallDenseSet<unsigned> packedArguments;
   for (const PackSpec &pack : lowered.packs) {
     packedArguments.insert(pack.weights);
@@ -177,7 +183,11 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
       e->bindBuffer(callee.getArgument(spec.index), pointers[i]);
 
   bindPackedTables();
-  if (gemv)
+  if (tiles && !known(gemv->product.rows))
+    lowerByRows(*gemv, mostRowsOfRounded, [&] { lowerTiles(*gemv, *tiles); });
+  else if (tiles)
+    lowerTiles(*gemv, *tiles);
+  else if (gemv)
     lowerGemv(*gemv);
   else if (gemm)
     lowerGemm(*gemm);
@@ -233,7 +243,15 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
 
 void DispatchLowering::items(AffineExpr count, function_ref<void(Value)> body) {
   lowered.work = count;
+  if (!itemsBefore)
+    return e->loop(begin, end, body);
+  // This form of the product has items of its own behind those of another.
+  Value before = e->size(*itemsBefore), wholeBegin = begin, wholeEnd = end;
+  begin = e->sub(e->max(begin, before), before);
+  end = e->min(e->sub(end, before), e->size(count));
   e->loop(begin, end, body);
+  begin = wholeBegin;
+  end = wholeEnd;
 }
 
 /// The table that an 8-bit result is looked up in at last, from 8 bits: what comes before it becomes vectors, the table does

@@ -66,6 +66,9 @@ struct GemmPlan {
   std::optional<SparsePanels> sparse;
 };
 
+/// AJOUR_GEMV_* of a format.
+int64_t gemvFlags(const encoding::GemvFormat &format);
+
 /// Panels that a block of 16 unpacked columns makes; more than one where panels are narrower.
 int64_t panelsOfBlock(const GemmPlan &plan);
 
@@ -76,6 +79,13 @@ struct GemmSchedule {
   int64_t stretches = 1;     ///< of the depth
   bool rowsOuter = false;    ///< a row tile meets all panels before the next tile does
   bool unpackAll = false;    ///< stored weights: all panels of an item at once, for all blocks of rows that follow
+};
+
+/// How a large product is cut: blocks of rows times groups of panels, and the depth into stretches.
+struct DeepSchedule {
+  int64_t tiles, tileRows; ///< row tiles of a block, and rows of a tile
+  int64_t depth;           ///< k of a stretch
+  int64_t panelsPerItem;
 };
 
 /// What one work item of a product works on, as values.
@@ -105,6 +115,13 @@ struct GemvPlan {
   int64_t lhsGroup = 0;      ///< elements of a row that are rounded to 8 bits together; 0: the lhs is as it is
   bool lhsHalfScales = false;
   bool copiesLhs = false;    ///< rows are copied into scratch first
+};
+
+/// The same product for many rows of an lhs that is rounded: tiles of rows in scratch.
+struct TilePlan {
+  const ajour_kernel_row *kernel;
+  int64_t group, parts; ///< of the lhs, and how many of them are one of the weights'
+  bool expands;         ///< blocks of C4^n become dense ones in scratch
 };
 
 /// An lhs of 8 bits in scratch: rows of bytes, and scales and sums of each row's groups.
@@ -212,6 +229,11 @@ private:
   void lowerAttention(nn::AttentionOp op);
   void emitRanges(nn::AttentionOp op, mlir::Value first, mlir::Value count, mlir::Value ranges);
   void lowerGemm(const GemmPlan &plan);
+  std::optional<DeepSchedule> planDeep(const GemmPlan &plan);
+  void lowerDeep(const GemmPlan &plan, const DeepSchedule &deep);
+  void emitStretchCopy(const GemmPlan &plan, mlir::Value source, mlir::Value copy, mlir::Value from, int64_t depth,
+                       int64_t stride, mlir::Value first, mlir::Value count);
+  void addTile(mlir::Value to, mlir::Value from, mlir::Value count, mlir::Type type);
   void lowerDepthwise(const DepthwisePlan &plan);
   void lowerRecurrent(mlir::Operation *op, const RecurrentPlan &plan);
   class RecurrentCell;
@@ -226,6 +248,11 @@ private:
   static int64_t copiedElements(const GemvPlan &plan);
   void planStructure(GemvPlan &plan, nn::MatmulOp op, PackSpec &weights);
   RoundedLhs roundLhs(const GemvPlan &plan, mlir::Value source, mlir::Value sourceStride, mlir::Value target);
+  std::optional<TilePlan> planRowTiles(const GemvPlan &plan);
+  void quantizeTile(const GemvPlan &plan, const TilePlan &tiles, mlir::Value row, mlir::Value count, mlir::Value tile,
+                    mlir::Value gathered);
+  void lowerTiles(const GemvPlan &plan, const TilePlan &tiles);
+  void lowerByRows(const GemvPlan &few, int64_t mostFew, llvm::function_ref<void()> lowerMany);
   void keepColumns(const GemvPlan &plan, mlir::Value block, mlir::Value groupKept, mlir::Value row, mlir::Value target);
   void callGemv(const GemvPlan &plan, mlir::Value lhs, mlir::Value lda, mlir::ValueRange parameters, mlir::Value block,
                 mlir::Value groupKept, mlir::Value acc, mlir::Value rows);
@@ -322,6 +349,10 @@ private:
   llvm::SmallVector<std::pair<mlir::Value, unsigned>> packedTables; ///< and their packs
   Emitter *e = nullptr;
   mlir::Value scratch, begin, end;
+  /// Where a dispatch has two forms of its product, for few and for many rows: the work items of the other one, which come
+  /// before those that are being written.
+  std::optional<mlir::AffineExpr> itemsBefore;
+  int64_t mostFewRows = 0; ///< of the form for few
   bool canFinishRuns = false; ///< the lowering calls finishRun for all results that it stores
   llvm::SmallVector<mlir::Operation *> reorders; ///< between the root and the result, each the reader of the one before
   llvm::SmallVector<mlir::Value> pointers; ///< by position in lowered.operands
