@@ -28,7 +28,7 @@ std::optional<DeepSchedule> DispatchLowering::planDeep(const GemmPlan &plan) {
   auto matmul = dyn_cast<nn::MatmulOp>(plan.root);
   std::optional<int64_t> rows = known(plan.rows);
   int64_t elementSize = kernel.lhs == AJOUR_F32 ? 4 : 1, k = llvm::alignTo(plan.k, kernel.kr);
-  if (!matmul || !rows || !plan.source || plan.unpack || plan.needsRowSums || k != plan.k ||
+  if (!matmul || !rows || !plan.source || plan.sparse || plan.unpack || plan.needsRowSums || k != plan.k ||
       llvm::divideCeil(*rows, kernel.mr) <= 4 || k * elementSize * kernel.mr <= shallowTileBytes)
     return std::nullopt;
   DeepSchedule deep;
