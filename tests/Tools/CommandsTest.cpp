@@ -97,6 +97,12 @@ TEST_F(Commands, RunTakesRawFilesAndDims) {
   EXPECT_EQ(run({"--dim", "N"}).code, 2);
 }
 
+TEST_F(Commands, OptionsMayComeBeforeTheFile) {
+  Outcome outcome = call({"run", "--input", "x=" + directory.file("x.npy"), "--input", "y=" + directory.file("y.npy"), "--dim", "N=2", artifact});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, run().out);
+}
+
 TEST_F(Commands, RunRepeatsAndProfilesOnStderr) {
   Outcome outcome = run({"--repeat", "3", "--profile"});
   EXPECT_EQ(outcome.code, 0);

@@ -78,6 +78,7 @@ CompileOptions optionsOf(const CompileArguments &arguments) {
     options.import.keys = cacheTypes().at(arguments.caches.front());
     options.import.values = cacheTypes().at(arguments.caches.back());
   }
+  options.import.floatProducts = arguments.floatProducts;
   for (const std::string &text : arguments.dims) {
     auto [name, value] = splitNamed("--dim", text);
     options.import.dims[name] = parseBounds(value);
@@ -123,6 +124,8 @@ void addImportSettings(CLI::App &command, CompileArguments &arguments) {
       ->check(CLI::IsMember(cacheTypes()));
   command.add_flag("--allow-newer-opset", arguments.allowNewerOpset,
                    "Read operator sets newer than the newest known one as that one");
+  command.add_flag("--float-products", arguments.floatProducts,
+                   "TFLite: compute products of quantised operands in f32, as simulations of quantised models do");
 }
 
 void addCodeOptions(CLI::App &command, CompileArguments &arguments) {

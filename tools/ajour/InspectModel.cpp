@@ -217,7 +217,7 @@ void addInspectHooks(CommandHooks &hooks) {
     inspect.parse_complete_callback([arguments, &inspect] {
       if (isModelFile(inspect.get_option("file")->as<std::string>()))
         return;
-      for (const char *option : {"--dim", "--bind", "--kv", "--allow-newer-opset", "--sparsity"})
+      for (const char *option : {"--dim", "--bind", "--kv", "--allow-newer-opset", "--float-products", "--sparsity"})
         if (inspect.count(option) && !(option == std::string("--dim") && inspect.count("--memory")))
           throw CLI::ValidationError(option, "is for models, which end in .onnx, .tflite, .gguf or .safetensors");
     });

@@ -28,7 +28,17 @@ void printError(const std::exception &error) {
     std::fprintf(stderr, "%s\n", error.what());
 }
 
+/// An option takes one argument each time that it is given, so that what follows it (the model) is not swallowed.
+static void takeOneArgument(CLI::App &app) {
+  for (CLI::Option *option : app.get_options())
+    if (!option->get_positional())
+      option->allow_extra_args(false);
+  for (CLI::App *command : app.get_subcommands([](CLI::App *) { return true; }))
+    takeOneArgument(*command);
+}
+
 int runProgram(CLI::App &app, int argc, char **argv) {
+  takeOneArgument(app);
   try {
     app.parse(argc, argv);
     std::fflush(stdout);

@@ -31,6 +31,9 @@ struct ImportOptions {
   bool allowNewerOpset = false;
   /// Of language models.
   CacheType keys = CacheType::F16, values = CacheType::F16;
+  /// TFLite: products of quantised operands are computed in f32 on dequantised operands and their results quantised with halves
+  /// away from zero, as simulations of quantised models do, instead of in integers.
+  bool floatProducts = false;
   /// Called now and then with the phase, what is done and the total.
   std::function<void(const char *phase, int64_t done, int64_t total)> progress;
 };
@@ -38,7 +41,8 @@ struct ImportOptions {
 /// Reads a model file. The result is a module with one function `main` of nn operations:
 ///  * argument and result attributes `nn.name` (string), and for per-tensor quantised integers `nn.scale`
 ///    (f32) and `nn.zero_point` (i32);
-///  * module attributes `nn.symbols` (array of #nn.symbol: the symbolic dimensions) and `nn.source` (file name);
+///  * module attributes `nn.symbols` (array of #nn.symbol: the symbolic dimensions), `nn.source` (file name) and, where the options
+///    say so, `nn.float_products`: products of dequantised operands are not to become ones of integers;
 ///  * every operation located at the user's node (ajour/Support/NodeLocation.h).
 /// On failure null, with one diagnostic for each problem of the model (all unsupported nodes, not the first).
 mlir::OwningOpRef<mlir::ModuleOp> importONNX(mlir::MLIRContext *context, const std::string &path,

@@ -16,14 +16,19 @@ struct IntegerPass : PassWrapper<IntegerPass, OperationPass<func::FuncOp>> {
   void getDependentDialects(DialectRegistry &registry) const override { registry.insert<NNDialect>(); }
 
   void runOnOperation() override {
+    // A model may be a simulation on purpose (ImportOptions::floatProducts).
+    bool products = !getOperation()->getParentOfType<ModuleOp>()->hasAttr("nn.float_products");
     RewritePatternSet patterns(&getContext());
     simplify::populateMovementPatterns(patterns);
     simplify::populateElementwisePatterns(patterns);
     simplify::populateQuantizationMotion(patterns);
-    simplify::populateIntegerProducts(patterns);
+    if (products)
+      simplify::populateIntegerProducts(patterns);
     if (failed(simplify::applyPatterns(getOperation(), std::move(patterns))))
       return signalPassFailure();
     simplify::eraseDeadOps(getOperation());
+    if (!products)
+      return;
     getOperation().walk([](Operation *op) {
       if (!isa<ConvOp, ConvTransposeOp, MatmulOp>(op))
         return;

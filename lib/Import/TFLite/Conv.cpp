@@ -52,13 +52,6 @@ LogicalResult resolveWindow(Node &node, Value input, Window &window) {
   return success();
 }
 
-/// Whether the operator works on integers: operand `input` and operand `weights` quantised. Otherwise both
-/// become f32, which also covers hybrid models (f32 activations, 8-bit weights).
-bool isInteger(Node &node, size_t input, size_t weights) {
-  return node.has(input) && node.has(weights) && node.isQuantized(input) && node.isQuantized(weights) &&
-         node.out().isQuantized();
-}
-
 /// The two factors of a product and its bias.
 struct Factors {
   Value input, weights, bias;
@@ -69,7 +62,7 @@ FailureOr<Factors> readFactors(Node &node, size_t input, size_t weights, size_t 
             integer ? node.value(weights) : node.floatValue(weights), Value()};
   if (!f.input || !f.weights)
     return failure();
-  if (!integer && node.isQuantized(input) && node.out().isQuantized())
+  if (!integer && !node.floatProducts && node.isQuantized(input) && node.out().isQuantized())
     node.remarkFloatFallback();
   if (node.has(bias)) {
     f.bias = integer ? node.value(bias) : node.floatValue(bias);
@@ -120,7 +113,7 @@ LogicalResult finishConv(Node &node, Factors f, const Window &window, int64_t gr
     operands.push_back(f.bias);
   Value result = node.create<ConvOp>(p, operands);
   if (!integer)
-    return node.setFloat(node.activate(result, activation));
+    return node.setFloatProduct(node.activate(result, activation));
   return setAccumulator(node, result, 0, 1, activation, typeOf(f.weights).getDimSize(0));
 }
 
@@ -131,7 +124,7 @@ LogicalResult needFilterRank(Node &node, Value filter, int64_t rank) {
 }
 
 LogicalResult importConv2D(Node &node) {
-  bool integer = isInteger(node, 0, 1);
+  bool integer = node.isIntegerProduct(0, 1);
   FailureOr<Factors> f = readFactors(node, 0, 1, 2, integer);
   const Conv2D *o = node.options<Conv2D>();
   if (failed(f) || failed(needFilterRank(node, f->weights, 4)) || failed(checkChannelAxis(node, 1, 0)))
@@ -154,7 +147,7 @@ LogicalResult importConv2D(Node &node) {
 }
 
 LogicalResult importDepthwiseConv2D(Node &node) {
-  bool integer = isInteger(node, 0, 1);
+  bool integer = node.isIntegerProduct(0, 1);
   FailureOr<Factors> f = readFactors(node, 0, 1, 2, integer);
   const DepthwiseConv2D *o = node.options<DepthwiseConv2D>();
   if (failed(f) || failed(needFilterRank(node, f->weights, 4)) || failed(checkChannelAxis(node, 1, 3)))
@@ -249,7 +242,7 @@ LogicalResult finishTransposeConv(Node &node, Factors f, ArrayRef<int64_t> outSh
   int64_t channels = filter[0];
   Value result = node.create<ConvTransposeOp>(p, operands);
   if (!integer)
-    return node.setFloat(node.activate(result, activation));
+    return node.setFloatProduct(node.activate(result, activation));
   return setAccumulator(node, result, input, weights, activation, channels);
 }
 
@@ -264,7 +257,7 @@ std::optional<std::vector<int64_t>> outputShape(Node &node) {
 }
 
 LogicalResult importTransposeConv(Node &node) {
-  bool integer = isInteger(node, 2, 1);
+  bool integer = node.isIntegerProduct(2, 1);
   FailureOr<Factors> f = readFactors(node, 2, 1, 3, integer);
   const TransposeConv *o = node.options<TransposeConv>();
   std::optional<std::vector<int64_t>> shape = outputShape(node);

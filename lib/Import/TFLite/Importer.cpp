@@ -75,6 +75,8 @@ public:
     OwningOpRef<ModuleOp> module(ModuleOp::create(fileLocation()));
     if (failed(checkOptions()) || failed(makeFunction(*module)))
       return nullptr;
+    if (options.floatProducts)
+      (*module)->setAttr("nn.float_products", builder.getUnitAttr());
     bool good = true;
     for (size_t i = 0; i < graph.operators.size(); ++i) {
       if (options.progress && i % 16 == 0)
@@ -210,7 +212,7 @@ private:
     // What depends on a failed operator has nothing to say; whether it is known was checked above.
     bool poisoned = llvm::any_of(op.inputs, [&](int32_t i) { return i >= 0 && failedTensor[i]; });
     if (succeeded(status) && !poisoned) {
-      Node node(builder, loc, graph, op, values, states, foldBudget);
+      Node node(builder, loc, graph, op, values, states, foldBudget, options.floatProducts);
       status = row->import(node);
       for (int32_t output : op.outputs)
         if (succeeded(status) && !values[output] && !states.handles.count(output)) {

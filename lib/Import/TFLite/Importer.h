@@ -34,14 +34,16 @@ struct Range {
 class Node {
 public:
   Node(mlir::OpBuilder &builder, mlir::Location loc, const Graph &graph, const OperatorData &op,
-       std::vector<mlir::Value> &values, States &states, FoldBudget &foldBudget)
-      : b(builder), loc(loc), graph(graph), op(op), states(states), values(values), foldBudget(foldBudget) {}
+       std::vector<mlir::Value> &values, States &states, FoldBudget &foldBudget, bool floatProducts)
+      : b(builder), loc(loc), graph(graph), op(op), states(states), floatProducts(floatProducts), values(values),
+        foldBudget(foldBudget) {}
 
   mlir::OpBuilder &b;
   mlir::Location loc;
   const Graph &graph;
   const OperatorData &op;
   States &states;
+  const bool floatProducts; ///< ImportOptions::floatProducts
 
   mlir::InFlightDiagnostic error() const { return mlir::emitError(loc); }
 
@@ -52,6 +54,11 @@ public:
   const TensorData &in(size_t i) const { return graph.tensors[op.inputs[i]]; }
   const TensorData &out(size_t i = 0) const { return graph.tensors[op.outputs[i]]; }
   bool isQuantized(size_t i) const { return in(i).isQuantized(); }
+  /// Whether the product of two operands is one of integers. Other combinations become f32, which also covers hybrid models
+  /// (f32 activations, 8-bit weights).
+  bool isIntegerProduct(size_t lhs, size_t rhs) const {
+    return !floatProducts && has(lhs) && has(rhs) && isQuantized(lhs) && isQuantized(rhs) && out().isQuantized();
+  }
 
   /// Operand i as it is; null after a diagnostic.
   mlir::Value value(size_t i);
@@ -74,6 +81,8 @@ public:
   mlir::LogicalResult set(mlir::Value value, size_t i = 0);
   /// Sets result i from f32, quantising if the file says so.
   mlir::LogicalResult setFloat(mlir::Value value, size_t i = 0);
+  /// Sets the result of a product in f32; under `floatProducts`, halves are rounded away from zero.
+  mlir::LogicalResult setFloatProduct(mlir::Value value);
   /// Result i as it stands.
   mlir::Value result(size_t i = 0) const { return values[op.outputs[i]]; }
 

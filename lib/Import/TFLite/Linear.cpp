@@ -35,7 +35,7 @@ LogicalResult importFullyConnected(Node &node) {
   if (o && o->weights_format() != 0)
     return node.error() << "weights format " << int(o->weights_format()) << " is not supported, expected 0 (default)";
   Activation activation = o ? o->activation() : Activation::NONE;
-  bool integer = node.isQuantized(0) && node.isQuantized(1) && node.out().isQuantized();
+  bool integer = node.isIntegerProduct(0, 1);
   Value x = integer ? node.value(0) : node.floatValue(0), w = integer ? node.value(1) : node.floatValue(1);
   if (!x || !w)
     return failure();
@@ -65,7 +65,7 @@ LogicalResult importFullyConnected(Node &node) {
   }
   Value result = node.create<MatmulOp>(p, operands);
   LogicalResult status = integer ? setAccumulator(node, result, 0, 1, activation, n)
-                                 : node.setFloat(node.activate(result, activation));
+                                 : node.setFloatProduct(node.activate(result, activation));
   if (failed(status) || !o || !o->keep_num_dims() || outer.empty())
     return status;
   outer.back() = node.b.getAffineConstantExpr(n);
@@ -76,7 +76,7 @@ LogicalResult importBatchMatMul(Node &node) {
   const BatchMatMul *o = node.options<BatchMatMul>();
   if (!node.has(0) || !node.has(1))
     return node.error() << "operands 0 and 1 are needed";
-  bool integer = node.isQuantized(0) && node.isQuantized(1) && node.out().isQuantized();
+  bool integer = node.isIntegerProduct(0, 1);
   Value lhs = integer ? node.value(0) : node.floatValue(0), rhs = integer ? node.value(1) : node.floatValue(1);
   if (!lhs || !rhs)
     return failure();
@@ -93,7 +93,7 @@ LogicalResult importBatchMatMul(Node &node) {
   }
   Value result = node.create<MatmulOp>(p, {lhs, rhs});
   if (!integer)
-    return node.setFloat(result);
+    return node.setFloatProduct(result);
   return setAccumulator(node, result, 0, 1, Activation::NONE, 1);
 }
 

@@ -140,6 +140,21 @@ LogicalResult Node::setFloat(Value x, size_t i) {
   return set(quantize(x, out(i)), i);
 }
 
+LogicalResult Node::setFloatProduct(Value x) {
+  if (!x || !floatProducts || !out().isQuantized())
+    return setFloat(x);
+  if (failed(needPerTensor(out())))
+    return failure();
+  Value steps = binary(BinaryKind::div, x, floats(out().quant->scales));
+  Value nearest = unary(UnaryKind::floor, binary(BinaryKind::add, unary(UnaryKind::abs, steps), floats(0.5f)));
+  QuantizeOp::Properties p;
+  p.setScales(b.getDenseF32ArrayAttr(1.0f));
+  p.setZeroPoints(b.getDenseI32ArrayAttr(out().quant->zeroPoints));
+  p.setAxis(b.getI64IntegerAttr(0));
+  Value whole = binary(BinaryKind::mul, unary(UnaryKind::sign, steps), nearest);
+  return set(whole ? createAs<QuantizeOp>(withElementType(tensorType(whole), out().elementType), p, whole) : Value());
+}
+
 //===----------------------------------------------------------------------===//
 // Constants
 //===----------------------------------------------------------------------===//
