@@ -14,9 +14,9 @@ namespace ajour::test {
 void checkMobileNetV2(const Prepare &prepare);
 void checkMobileNetV1(const Prepare &prepare);
 
-/// The same with products in f32 (ImportOptions::floatProducts), as the golden outputs were made: classes 286 and 283, and all
-/// outputs within one step.
-void checkMobileNetsInFloat(const Prepare &prepare);
+/// MobileNetV1 with products in f32 (ImportOptions::floatProducts), as the golden outputs were made: class 283, and all outputs
+/// within one step.
+void checkMobileNetV1InFloat(const Prepare &prepare);
 
 /// CIFAR-10 pictures 0, 4, 8, ... (`count` of them; 500 are all) through ResNet-8. Returns how many are right.
 int countResNet8(const Prepare &prepare, int count, bool quantized);

@@ -23,7 +23,7 @@ Run interpreted(mlir::ModuleOp module) {
 
 TEST(TFLiteModel, MobileNetV2) { checkMobileNetV2(interpreted); }
 TEST(TFLiteModel, MobileNetV1) { checkMobileNetV1(interpreted); }
-TEST(TFLiteModel, MobileNetsInFloat) { checkMobileNetsInFloat(interpreted); }
+TEST(TFLiteModel, MobileNetV1InFloat) { checkMobileNetV1InFloat(interpreted); }
 TEST(TFLiteModel, HelloWorld) { checkHelloWorld(interpreted); }
 TEST(TFLiteModel, VisualWakeWords) { checkVisualWakeWords(interpreted); }
 
