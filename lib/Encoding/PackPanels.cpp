@@ -1,6 +1,6 @@
 #include "ajour/Encoding/PackSparse.h"
 
-#include "ajour/Kernels/Kernels.h"
+#include "ajour/ABI/PanelOrder.h"
 
 #include <algorithm>
 #include <cassert>

@@ -379,7 +379,7 @@ TEST(CompressOnnx, FilesThatCannotBe) {
   };
   TempDir directory;
   writeFile(directory / "net.bin", "abc");
-  EXPECT_EQ(errorOf(directory / "net.bin"), "'" + (directory / "net.bin") + "' cannot be compressed: expected an ONNX (.onnx) or TFLite (.tflite) file");
+  EXPECT_EQ(errorOf(directory / "net.bin"), "'" + (directory / "net.bin") + "' cannot be compressed: expected an ONNX (.onnx) or TFLite (.tflite) file, or a folder with model.safetensors and config.json");
   writeFile(directory / "net.onnx", "abc");
   EXPECT_NE(errorOf(directory / "net.onnx").find("is not an ONNX model or is damaged"), std::string::npos);
   ModelBuilder m(13);

@@ -15,7 +15,8 @@ module attributes {nn.symbols = [#nn.symbol<"batch", 1, 16>]} {
   func.func @main(%x: tensor<2xf32>, %i: tensor<2xi64>, %q: tensor<2xi8>, %b: tensor<2xi1>, %s: tensor<3x2x2xf32>, %s6: tensor<3x2x6xf32>, %m6: tensor<6x2xf32>, %s8: tensor<3x2x8xf32>,
                     %m8: tensor<8x2xf32>, %m: tensor<2x2xf32>, %m3: tensor<3x2xf32>,
                   %image: tensor<1x4x4x2xf32>, %dynamic: tensor<?x2xf32, #nn.dims<()[s0] -> (s0, 2)>>,
-                  %keys: tensor<4x1x1xui8>, %places: tensor<3xi64>, %mask: tensor<3x4xf32>, %units: tensor<4x1xf32>) {
+                  %keys: tensor<4x1x1xui8>, %places: tensor<3xi64>, %mask: tensor<3x4xf32>, %units: tensor<4x1xf32>,
+                  %expert_rows: tensor<2x1x3xf32>, %expert_weights: tensor<4x5x3xf32>, %chosen: tensor<2x1xi64>) {
     %c = nn.constant {value = dense<[1, 2]> : tensor<2xi8>} : tensor<2xi8>
     %unary = nn.unary <elu> %x {alpha = 1.0 : f32} : (tensor<2xf32>) -> tensor<2xf32>
     %binary = nn.binary <floor_mod> %x, %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
@@ -93,6 +94,7 @@ module attributes {nn.symbols = [#nn.symbol<"batch", 1, 16>]} {
     %scan:2 = nn.selective_scan %s, %m3, %m, %s, %s delta_bias %x skip %x gate %s {softplus, delta_max = 1.0 : f32}
       : (tensor<3x2x2xf32>, tensor<3x2xf32>, tensor<2x2xf32>, tensor<3x2x2xf32>, tensor<3x2x2xf32>, tensor<2xf32>, tensor<2xf32>,
          tensor<3x2x2xf32>) -> (tensor<3x2x2xf32>, tensor<2x2x2xf32>)
+    %experts = nn.expert_matmul %expert_rows, %expert_weights, %chosen : (tensor<2x1x3xf32>, tensor<4x5x3xf32>, tensor<2x1xi64>) -> tensor<2x1x5xf32>
     %dispatch = exec.dispatch "copy" @callee(%x) : (tensor<2xf32>) -> tensor<2xf32>
     %alias = exec.alias %x : tensor<2xf32> to tensor<1x2xf32>
     return

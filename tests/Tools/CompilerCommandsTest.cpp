@@ -344,8 +344,7 @@ TEST_F(CompilerCommands, GenerateTakesLanguageModels) {
   EXPECT_EQ(call({"compile", folder, "-o", artifact, "--dim", "length=1..9"}).err,
             folder + ": error: the dimension 'length' goes from 1 to at most 8, the model's context; found 1..9\n");
   writeFile(folder + "/config.json", std::string_view(R"({"model_type": "bloom"})"));
-  EXPECT_EQ(call({"compile", folder, "-o", artifact}).err,
-            folder + ": error: config.json: model_type is 'bloom'; llama, mistral, qwen2 and qwen3 are known\n");
+  EXPECT_EQ(call({"compile", folder, "-o", artifact}).err.find(folder + ": error: config.json: model_type is 'bloom', an architecture that is not known; known are llama, mistral, "), 0u);
 }
 
 } // namespace

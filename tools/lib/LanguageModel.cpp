@@ -35,8 +35,16 @@ static GeneratorPointer createGenerator(ajour_session *session, const ajour_toke
   return GeneratorPointer(generator);
 }
 
+/// The model of a file, if it is one of languages. That is said before a tokenizer is missed.
+static ModelPointer loadLanguageModel(const std::string &file, const std::string &artifact) {
+  ModelPointer model = loadModel(artifact);
+  if (ajour_model_find_output(model.get(), "logits") < 0)
+    throw ToolError(file + ": is no language model: it has no output 'logits'");
+  return model;
+}
+
 LanguageModel::LanguageModel(const std::string &file, const CommandHooks &hooks, uint32_t threads)
-    : artifact(file, hooks), model(loadModel(artifact.path())), tokenizer(openTokenizer(model.get())),
+    : artifact(file, hooks), model(loadLanguageModel(file, artifact.path())), tokenizer(openTokenizer(model.get())),
       session(createSession(model.get(), threads)), generator(createGenerator(session.get(), tokenizer.get())) {}
 
 ajour_generator_info LanguageModel::info() const {

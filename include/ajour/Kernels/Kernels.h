@@ -12,6 +12,7 @@
 
 #include "ajour/ABI/CpuFeatures.h"
 #include "ajour/ABI/ElementTypes.h"
+#include "ajour/ABI/PanelOrder.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -72,15 +73,6 @@ static inline int64_t ajour_gemm_sparse_window(int64_t lanes, ajour_element_type
     return lanes == 4 ? 8 : lanes;
   return lanes == 16 ? 64 : 16;
 }
-/* Which of a panel's groups of `share` columns a lane has: the order in which interleaving accumulators leaves them. */
-static inline int64_t ajour_gemm_sparse_group(int64_t lane, int64_t lanes, int64_t share) {
-  if (share == 1)
-    return lane;
-  if (share == 2)
-    return lane % 4 / 2 * (lanes / 2) + lane / 4 * 2 + lane % 2;
-  return lane % 4 * (lanes / 4) + lane / 4;
-}
-
 /* Sparse convolution of one filter over `rows` rows of 16 pixels, [rows][16]. An entry is a run of taps that read
  * successive rows of src: singles first, then pairs, then triples, each with as many weights:
  *   acc[i] = (accumulate ? acc[i] : 0) + sum over runs, k < taps of the run, of weight(run, k) *

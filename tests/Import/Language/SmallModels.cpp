@@ -28,12 +28,12 @@ std::vector<const char *> smallModelsOfGGUF() {
   return {"llama",    "llama_linear",      "llama3", "llama_yarn", "llama_pruned", "mistral", "qwen2", "qwen3", "smollm3",   "granite", "olmo",
           "olmo2",    "stablelm",          "stablelm_parallel", "gemma", "gemma2", "gemma3", "phi2",  "phi3",  "phi3_long", "gpt2",    "neox",
           "neox_serial", "starcoder2", "mixtral", "qwen2_moe", "qwen3_moe", "mamba", "mamba_pruned",
-          "mamba_own", "falcon_mamba", "mamba2", "mamba2_limited", "granite_hybrid"};
+          "mamba_own", "falcon_mamba", "mamba2", "granite_hybrid"};
 }
 
 std::vector<const char *> smallModels() {
   std::vector<const char *> names = smallModelsOfGGUF();
-  names.insert(names.end(), {"qwen2_windows", "starcoder2_windows", "qwen3_moe_mixed", "llama+gptq", "llama+gptq_act_order", "llama+gptq_8",
+  names.insert(names.end(), {"mamba2_limited", "qwen2_windows", "starcoder2_windows", "qwen3_moe_mixed", "llama+gptq", "llama+gptq_act_order", "llama+gptq_8",
                              "qwen2+awq", "mistral+packed", "mixtral+packed", "llama+sparse24"});
   return names;
 }

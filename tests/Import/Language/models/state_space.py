@@ -97,7 +97,7 @@ def mamba_own(m, tokens):
     """The configuration of the programs that trained the first models: a vocabulary of 75, rounded up."""
     c = {"d_model": HIDDEN, "n_layer": 3, "vocab_size": 75, "ssm_cfg": {"d_state": STATES}, "rms_norm": True, "residual_in_fp32": True,
          "fused_add_norm": True, "pad_vocab_size_multiple": 8}
-    x, table = only_mixers(m, tokens % 75, lambda i, x, p: first_mixer(m, x, p), "embedding")
+    x, table = only_mixers(m, tokens, lambda i, x, p: first_mixer(m, x, p), "embedding")
     return c, x @ table.T
 
 
