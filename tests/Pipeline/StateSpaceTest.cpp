@@ -38,7 +38,9 @@ struct OpText {
     }
     for (const std::vector<std::string> &sizes : results)
       resultTypes += (resultTypes.empty() ? "" : ", ") + symbolicType(sizes, element);
-    return "module attributes {nn.symbols = [#nn.symbol<\"n0\", 0, 2000>]} {\nfunc.func @main(" + arguments + ") -> (" + resultTypes +
+    // A symbol that no input has could not get a value.
+    bool isSymbolic = !operands[0].sizes.empty() && operands[0].sizes[0] == "s0";
+    return std::string("module ") + (isSymbolic ? "attributes {nn.symbols = [#nn.symbol<\"n0\", 0, 2000>]} " : "") + "{\nfunc.func @main(" + arguments + ") -> (" + resultTypes +
            ") {\n%y:2 = nn." + name + " " + list + " {" + attributes + "} : (" + types + ") -> (" + resultTypes +
            ")\nreturn %y#0, %y#1 : " + resultTypes + "\n}\n}\n";
   }
