@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "Loops/Emitter.h"
 #include "Loops/Factors.h"
+#include "Loops/Strides.h"
 #include "ajour/Conversion/Dispatch.h"
 #include "ajour/Conversion/LayoutOps.h"
 #include "ajour/Conversion/Simplify.h"
@@ -68,7 +69,7 @@ bool repeatsRows(Operation *op) {
          nn::getDims(resize.getInput()).back() == nn::getDims(resize.getResult()).back();
 }
 
-/// Whether an operand of a product is read once for each row of its results or by rows, so that a view of the stored
+/// Whether an operand of a product or an attention is read once for each row of its results or by rows, so that a view of the stored
 /// value serves as well as the value.
 bool readsThroughViews(OpOperand &use) {
   Operation *op = use.getOwner();
@@ -76,6 +77,8 @@ bool readsThroughViews(OpOperand &use) {
     return use.getOperandNumber() == 0;
   if (isa<nn::MatmulOp>(op))
     return use.getOperandNumber() < 2;
+  if (isa<nn::AttentionOp>(op))
+    return use.getOperandNumber() < 3;
   auto conv = dyn_cast<nn::ConvOp>(op);
   if (!conv || use.getOperandNumber() != 0 || conv.getGroups() != 1)
     return false;
@@ -84,6 +87,18 @@ bool readsThroughViews(OpOperand &use) {
   auto isZero = [](int64_t value) { return value == 0; };
   return llvm::all_of(filter.getShape().drop_front().drop_back(), isOne) && llvm::all_of(conv.getStrides(), isOne) &&
          llvm::all_of(conv.getPadsLow(), isZero) && llvm::all_of(conv.getPadsHigh(), isZero);
+}
+
+/// Whether the kernel of an attention, which is given strides, reads what `producer` is a view of where an operand leads to it.
+bool readsThroughStrides(nn::AttentionOp op, Operation *producer) {
+  for (unsigned i = 0; i < 3; ++i) {
+    Value value = op->getOperand(i);
+    while (value.getDefiningOp() && value.getDefiningOp() != producer && isView(value.getDefiningOp()))
+      value = value.getDefiningOp()->getOperand(0);
+    if (value.getDefiningOp() == producer && !loops::findAttentionView(op, i, producer->getOperand(0)))
+      return false;
+  }
+  return true;
 }
 
 /// Reads each element of its operands about once, in loops along the last dimension.
@@ -322,6 +337,8 @@ bool Former::acceptsOperand(const Group &group, OpOperand &use, Operation *produ
     return use.getOwner() == group.root && readsThroughViews(use) && isa<nn::TransposeOp>(producer);
   if (use.getOwner() == group.root && !readsThroughViews(use))
     return false;
+  if (auto attention = dyn_cast<nn::AttentionOp>(group.root))
+    return isView(producer) && readsThroughStrides(attention, producer);
   if (gathersRows(group.root))
     return use.getOwner() != group.root || use.getOperandNumber() == 0
                ? isView(producer) || isa<nn::ConcatOp>(producer) || repeatsRows(producer)

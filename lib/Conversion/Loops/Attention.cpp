@@ -5,8 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Lowering.h"
+#include "Strides.h"
 
 #include "llvm/Support/MathExtras.h"
+
+#include <array>
 
 using namespace mlir;
 
@@ -83,7 +86,7 @@ void DispatchLowering::lowerAttention(nn::AttentionOp op) {
   const ajour_kernel_row *kernel = ajour_find_kernel(AJOUR_KERNEL_attention_f32, level);
   lowered.kernel = kernel->symbol;
   lowered.kernelLevel = kernel->level;
-  nn::Dims query = nn::getDims(op.getQuery()), key = nn::getDims(op.getKey()), out = nn::getDims(op.getResult()), valueDims = nn::getDims(op.getValue());
+  nn::Dims query = nn::getDims(op.getQuery()), key = nn::getDims(op.getKey()), out = nn::getDims(op.getResult());
   size_t rank = query.size();
   nn::Dims leading(query.begin(), query.end() - 3);
   int64_t heads = *nn::getConstant(query[rank - 2]), groups = *nn::getConstant(key[rank - 2]);
@@ -97,8 +100,14 @@ void DispatchLowering::lowerAttention(nn::AttentionOp op) {
   lowered.scratchBytes = ((query.back() + padded(out.back()) + 17) * itemRowCount + (padded(query.back()) + padded(out.back()) + 16) * AJOUR_ATTENTION_BLOCK + 16) * 4 +
                          rangeBytes;
   Value size = e->size(query.back()), width = e->size(out.back()), null = LLVM::ZeroOp::create(e->b, e->loc, LLVM::LLVMPointerType::get(context));
-  auto rowBytes = [&](Value stored, const nn::Dims &dims) { return e->mul(e->size(dims.back()), e->i64(nn::elementBytes(Emitter::elementType(stored)))); };
-  Value keyHead = rowBytes(op.getKey(), key), valueHead = rowBytes(op.getValue(), valueDims);
+  // Queries, keys and values may be views: of a product that makes all three, say.
+  std::array<StridedView, 3> views;
+  for (unsigned i = 0; i < views.size(); ++i)
+    views[i] = *findAttentionView(op, i);
+  Type keyType = Emitter::elementType(op.getKey()), valueType = Emitter::elementType(op.getValue());
+  auto rowBytes = [&](unsigned operand, Type type) {
+    return e->mul(e->size(views[operand].strides[rank - 3]), e->i64(nn::elementBytes(type)));
+  };
 
   nn::Dims space(leading);
   space.append({tiles, getAffineConstantExpr(groups * division.splits, context)});
@@ -110,12 +119,15 @@ void DispatchLowering::lowerAttention(nn::AttentionOp op) {
     Value head = e->mul(index.back(), e->i64(division.heads)), group = e->div(index.back(), e->i64(division.splits));
     emitRanges(op, first, count, scratch);
     Value token = e->add(e->mul(batch, e->size(tokens)), first), storedRow = e->mul(batch, e->size(rows));
-    auto headOf = [&](Value tensor, Value width) {
-      return e->pointer(tensor, e->mul(e->add(e->mul(token, e->i64(heads)), head), width), f32);
+    auto rowOf = [&](unsigned operand, Value row, Value head) {
+      const StridedView &view = views[operand];
+      Value offset = e->size(view.offset);
+      for (size_t i = 0; i < leading.size(); ++i)
+        offset = e->add(offset, e->mul(index[i], e->size(view.strides[i])));
+      offset = e->add(offset, e->add(e->mul(row, e->size(view.strides[rank - 3])), e->mul(head, e->size(view.strides[rank - 2]))));
+      return e->pointer(e->buffer(view.base), offset, Emitter::elementType(view.base));
     };
-    auto storedAt = [&](Value stored, Value headBytes) {
-      return e->pointer(e->buffer(stored), e->mul(e->add(e->mul(storedRow, e->i64(groups)), group), headBytes), byte);
-    };
+    Value result = e->pointer(operandPointer(OperandSpec::Result, 0), e->mul(e->add(e->mul(token, e->i64(heads)), head), width), f32);
     auto scalesAt = [&](Value scales) {
       return scales ? e->pointer(e->buffer(scales), e->add(e->mul(storedRow, e->i64(groups)), group), f32) : null;
     };
@@ -130,12 +142,12 @@ void DispatchLowering::lowerAttention(nn::AttentionOp op) {
       mask = e->pointer(e->buffer(op.getMask()), offset, f32);
     }
     callKernel(kernel->symbol,
-               {headOf(e->buffer(op.getQuery()), size), e->mul(e->i64(heads), size), storedAt(op.getKey(), keyHead), e->mul(keyHead, e->i64(groups)),
-                scalesAt(op.getKeyScales()), storedAt(op.getValue(), valueHead), e->mul(valueHead, e->i64(groups)), scalesAt(op.getValueScales()),
+               {rowOf(0, first, head), e->size(views[0].strides[rank - 3]), rowOf(1, e->i64(0), group), rowBytes(1, keyType),
+                scalesAt(op.getKeyScales()), rowOf(2, e->i64(0), group), rowBytes(2, valueType), scalesAt(op.getValueScales()),
                 e->i64(groups), scratch, mask, maskToken, maskHead, maskRow, ofHead(op.getSlopes()), ofHead(op.getSinks()),
-                headOf(operandPointer(OperandSpec::Result, 0), width), e->mul(e->i64(heads), width), e->pointer(scratch, e->i64(rangeBytes), byte),
-                count, e->i64(division.heads), size, width, e->i64(nn::getElementTypeId(Emitter::elementType(op.getKey()))),
-                e->i64(nn::getElementTypeId(Emitter::elementType(op.getValue()))), e->constant(f32, op.getScale().convertToFloat()),
+                result, e->mul(e->i64(heads), width), e->pointer(scratch, e->i64(rangeBytes), byte),
+                count, e->i64(division.heads), size, width, e->i64(nn::getElementTypeId(keyType)),
+                e->i64(nn::getElementTypeId(valueType)), e->constant(f32, op.getScale().convertToFloat()),
                 e->constant(f32, op.getSoftCap().convertToFloat())});
   });
 }
