@@ -15,7 +15,7 @@ void checkMobileNetV2(const Prepare &prepare);
 void checkMobileNetV1(const Prepare &prepare);
 
 /// MobileNetV1 with products in f32 (ImportOptions::floatProducts), as the golden outputs were made: class 283, and all outputs
-/// within one step.
+/// within one step. Sums of f32 have an order, so that interpreted and compiled outputs may differ by a step.
 void checkMobileNetV1InFloat(const Prepare &prepare);
 
 /// CIFAR-10 pictures 0, 4, 8, ... (`count` of them; 500 are all) through ResNet-8. Returns how many are right.

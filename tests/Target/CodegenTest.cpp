@@ -139,15 +139,17 @@ TEST(CpuTarget, KernelIsInlined) {
   }
 }
 
-/// The types of a kernel's operands as MLIR writes them, and values of them in `loadBuffers`.
+/// The types of a kernel's operands as MLIR writes them, and values of them in `loadBuffers` and for numbers in `realOperand`.
+const char *realOperand = "%real = arith.constant 1.0 : f32\n";
 template <typename Function> struct Signature;
 template <typename... Operands> struct Signature<void(Operands...)> {
   std::string types, values;
-  Signature() { (add(std::is_pointer_v<Operands>), ...); }
-  void add(bool isPointer) {
+  Signature() { (add<Operands>(), ...); }
+  template <typename Operand> void add() {
     const char *separator = types.empty() ? "" : ", ";
-    types += separator + std::string(isPointer ? "!llvm.ptr" : "i64");
-    values += separator + std::string(isPointer ? "%a" : "%end");
+    bool isPointer = std::is_pointer_v<Operand>, isReal = std::is_floating_point_v<Operand>;
+    types += separator + std::string(isPointer ? "!llvm.ptr" : isReal ? "f32" : "i64");
+    values += separator + std::string(isPointer ? "%a" : isReal ? "%real" : "%end");
   }
 };
 
@@ -178,7 +180,7 @@ TEST(CpuTarget, EveryKernelLinksAtItsLevel) {
   for (const Kernel &kernel : kernels) {
     std::string name = std::string("@") + kernel.symbol;
     Session session;
-    auto code = session.emit(withBody(std::string(loadBuffers) + "func.call " + name + "(" + kernel.values + ") : (" + kernel.types + ") -> ()",
+    auto code = session.emit(withBody(std::string(loadBuffers) + realOperand + "func.call " + name + "(" + kernel.values + ") : (" + kernel.types + ") -> ()",
                                       "func.func private " + name + "(" + kernel.types + ")"),
                              kernel.level);
     ASSERT_TRUE(succeeded(code)) << kernel.symbol << ": " << session.takeErrors();
