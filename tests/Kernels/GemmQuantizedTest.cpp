@@ -10,6 +10,7 @@
 #include "Kernels/NativeKernels.h"
 #include "Kernels/QuantizedBlocks.h"
 #include "ajour/ABI/Dispatch.h"
+#include "ajour/Encoding/Half.h"
 #include "cpu/Reference.h"
 
 using namespace ajour::test;
@@ -153,7 +154,7 @@ TEST(QuantizeTile, MatchesRowsQuantisedOneByOne) {
                     float scale;
                     ajour_reference_quantize(src.data() + r * lds + from, q.data(), &scale, 1, own);
                     if (half)
-                      scale = float(_Float16(scale));
+                      scale = ajour::encoding::halfToFloat(ajour::encoding::floatToHalf(scale));
                     for (int64_t p = 0; p < rounded; p += group) {
                       const uint8_t *g = tile.data() + (from + p) / group * bytes;
                       ASSERT_EQ(std::memcmp(g + r * group, q.data() + p, group), 0) << "k " << k << " row " << r;
