@@ -47,6 +47,7 @@ private:
   ajour_status_code index(const char *field, uint64_t found, uint64_t size);
   ajour_status_code text(const char *field, const flatbuffers::String *string);
   ajour_status_code expr(const char *field, const artifact::Expr *expr);
+  ajour_status_code aligned(const char *field, const flatbuffers::Vector<int64_t> *numbers);
   ajour_status_code at(const char *format, unsigned long a, unsigned long b = 0, unsigned long c = 0)
       __attribute__((format(printf, 2, 0)));
   bool spend(uint64_t amount) {
@@ -102,7 +103,16 @@ ajour_status_code Checker::text(const char *field, const flatbuffers::String *st
   return AJOUR_OK;
 }
 
+ajour_status_code Checker::aligned(const char *field, const flatbuffers::Vector<int64_t> *numbers) {
+  // The generated verifier asks for the alignment of a vector's count alone.
+  if (sizeOf(numbers) > 0 && reinterpret_cast<uintptr_t>(numbers->Data()) % alignof(int64_t) != 0)
+    return BAD("%s: %s%s lies at an address that is no multiple of %u", name, place, field, unsigned(alignof(int64_t)));
+  return AJOUR_OK;
+}
+
 ajour_status_code Checker::expr(const char *field, const artifact::Expr *expr) {
+  if (expr)
+    TRY(aligned(field, expr->code()));
   if (expr && !spend(sizeOf(expr->code()) * uint64_t(8)))
     return BAD("%s: %s%s: parts of the description share bytes", name, place, field);
   if (const char *wrong = checkExpr(expr, sizeOf(model->symbols())))
@@ -264,6 +274,7 @@ ajour_status_code Checker::checkStates() {
     if (bytes == 0)
       return BAD("%s: %selement_type is %u, which is unknown", name, place, state.element_type());
     TRY(count("shape", sizeOf(state.shape()), 0, 8));
+    TRY(aligned("shape", state.shape()));
     for (uint32_t d = 0; d < sizeOf(state.shape()); ++d) {
       int64_t size = state.shape()->Get(d);
       if (size < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes) || bytes > maxExprValue)

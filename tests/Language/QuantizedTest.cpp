@@ -19,7 +19,8 @@ struct Tensors {
 
   template <typename T> void add(const std::string &name, uint32_t type, std::vector<int64_t> shape, const std::vector<T> &values) {
     storage.push_back(std::make_unique<std::vector<char>>(values.size() * sizeof(T)));
-    std::memcpy(storage.back()->data(), values.data(), storage.back()->size());
+    if (!values.empty())
+      std::memcpy(storage.back()->data(), values.data(), storage.back()->size());
     file.byName[name] = file.tensors.size();
     file.tensors.push_back({name, type, std::move(shape), llvm::ArrayRef<char>(*storage.back())});
   }
