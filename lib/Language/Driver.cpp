@@ -6,9 +6,6 @@
 
 #include <cstring>
 
-#define TRY(...)                                                                                                       \
-  if (ajour_status_code status = (__VA_ARGS__))                                                                        \
-  return status
 
 namespace ajour::language {
 

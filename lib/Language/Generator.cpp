@@ -6,9 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#define TRY(...)                                                                                                       \
-  if (ajour_status_code status = (__VA_ARGS__))                                                                        \
-  return status
 
 using namespace ajour::language;
 using ajour::runtime::fail;

@@ -5,9 +5,6 @@
 #include "ajour/Runtime/Message.h"
 #include "ajour/Runtime/SessionAccess.h"
 
-#define TRY(...)                                                                                                       \
-  if (ajour_status_code status = (__VA_ARGS__))                                                                        \
-  return status
 
 using namespace ajour::language;
 using ajour::runtime::fail;

@@ -11,12 +11,6 @@
 using namespace ajour::language;
 using namespace ajour::runtime;
 
-#define TRY(...)                                                                                                       \
-  if (ajour_status_code status = (__VA_ARGS__))                                                                        \
-  return status
-#define NEED(pointer)                                                                                                  \
-  if (!(pointer))                                                                                                      \
-  return fail(AJOUR_INVALID_ARGUMENT, "%s: argument '" #pointer "' is null", __func__)
 
 #define NEED_UNLESS(pointer, empty)                                                                                    \
   if (!(pointer) && !(empty))                                                                                          \

@@ -11,12 +11,6 @@
 using namespace ajour::runtime;
 namespace artifact = ajour::artifact;
 
-#define TRY(...)                                                                                                       \
-  if (ajour_status_code status = (__VA_ARGS__))                                                                        \
-  return status
-#define NEED(pointer)                                                                                                  \
-  if (!(pointer))                                                                                                      \
-  return fail(AJOUR_INVALID_ARGUMENT, "%s: argument '" #pointer "' is null", __func__)
 
 static ajour_status_code noSuch(const char *what, uint32_t index, size_t count) {
   return fail(AJOUR_INVALID_ARGUMENT, "there is no %s %u; the model has %zu", what, index, count);

@@ -66,9 +66,6 @@ private:
 
 } // namespace
 
-#define TRY(...)                                                                                                       \
-  if (ajour_status_code status = (__VA_ARGS__))                                                                        \
-  return status
 #define BAD(...) fail(AJOUR_BAD_FILE, __VA_ARGS__)
 
 ajour_status_code Checker::at(const char *format, unsigned long a, unsigned long b, unsigned long c) {

@@ -3,9 +3,6 @@
 #include "ajour/ABI/ElementTypes.h"
 #include "ajour/Runtime/MemoryPlan.h"
 
-#define TRY(...)                                                                                                       \
-  if (ajour_status_code status = (__VA_ARGS__))                                                                        \
-  return status
 
 namespace ajour::runtime {
 

@@ -7,9 +7,6 @@
 #include "Expr.h"
 #include "ajour/Runtime/MemoryPlan.h"
 
-#define TRY(...)                                                                                                       \
-  if (ajour_status_code status = (__VA_ARGS__))                                                                        \
-  return status
 
 ajour_model::~ajour_model() {
   for (ajour::runtime::ElfImage *image : images) {

@@ -7,9 +7,6 @@
 #include "Expr.h"
 #include "ajour/ABI/ElementTypes.h"
 
-#define TRY(...)                                                                                                       \
-  if (ajour_status_code status = (__VA_ARGS__))                                                                        \
-  return status
 
 namespace ajour::runtime {
 

@@ -81,6 +81,16 @@ template <typename T> std::vector<T> eval(const std::string &op, std::vector<Hos
   return outcome.results.empty() ? std::vector<T>() : values<T>(outcome.results[0]);
 }
 
+/// The values of all results; reports a failure and gives none otherwise.
+inline std::vector<std::vector<float>> evalAll(const std::string &op, std::vector<HostTensor> inputs) {
+  Outcome outcome = runOp(op, std::move(inputs));
+  EXPECT_FALSE(outcome.results.empty()) << op << "\n" << outcome.message;
+  std::vector<std::vector<float>> all;
+  for (const HostTensor &result : outcome.results)
+    all.push_back(values<float>(result));
+  return all;
+}
+
 /// Equal up to `tolerance`, relative above 1.
 void expectNear(const std::vector<float> &found, const std::vector<float> &expected, float tolerance = 1e-4f);
 

@@ -22,23 +22,13 @@ static std::string cells(const std::string &names) {
   return "activations = [" + list + "], alphas = " + ones + ">";
 }
 
-/// All results.
-static std::vector<Floats> run(const std::string &op, std::vector<HostTensor> inputs) {
-  Outcome outcome = runOp(op, std::move(inputs));
-  EXPECT_FALSE(outcome.results.empty()) << op << "\n" << outcome.message;
-  std::vector<Floats> all;
-  for (const HostTensor &result : outcome.results)
-    all.push_back(values<float>(result));
-  return all;
-}
-
 TEST(Rnn, SumsOverTimeInBothDirections) {
   HostTensor x = tensor<float>({3, 2, 1}, {1, 1, 2, 2, 4, 4}), one = tensor<float>({1, 1}, {1});
   std::string types = " : (tensor<3x2x1xf32>, tensor<1x1xf32>) -> (tensor<3x2x1xf32>, tensor<2x1xf32>)";
-  std::vector<Floats> forward = run("nn.rnn %0, %1 {" + cells("a") + "}" + types, {x, one});
+  std::vector<Floats> forward = evalAll("nn.rnn %0, %1 {" + cells("a") + "}" + types, {x, one});
   EXPECT_EQ(forward[0], (Floats{1, 1, 3, 3, 7, 7}));
   EXPECT_EQ(forward[1], (Floats{7, 7}));
-  std::vector<Floats> backward = run("nn.rnn %0, %1 {" + cells("a") + ", reverse}" + types, {x, one});
+  std::vector<Floats> backward = evalAll("nn.rnn %0, %1 {" + cells("a") + ", reverse}" + types, {x, one});
   EXPECT_EQ(backward[0], (Floats{7, 7, 6, 6, 4, 4}));
   EXPECT_EQ(backward[1], (Floats{7, 7}));
 }
@@ -48,15 +38,15 @@ TEST(Rnn, RowsEndEarly) {
   HostTensor lengths = tensor<int32_t>({2}, {3, 2});
   std::string types =
       " : (tensor<3x2x1xf32>, tensor<1x1xf32>, tensor<2xi32>) -> (tensor<3x2x1xf32>, tensor<2x1xf32>)";
-  std::vector<Floats> forward = run("nn.rnn %0, %1 lengths %2 {" + cells("a") + "}" + types, {x, one, lengths});
+  std::vector<Floats> forward = evalAll("nn.rnn %0, %1 lengths %2 {" + cells("a") + "}" + types, {x, one, lengths});
   EXPECT_EQ(forward[0], (Floats{1, 1, 3, 3, 7, 0}));
   EXPECT_EQ(forward[1], (Floats{7, 3}));
-  std::vector<Floats> backward = run("nn.rnn %0, %1 lengths %2 {" + cells("a") + ", reverse}" + types, {x, one, lengths});
+  std::vector<Floats> backward = evalAll("nn.rnn %0, %1 lengths %2 {" + cells("a") + ", reverse}" + types, {x, one, lengths});
   EXPECT_EQ(backward[0], (Floats{7, 3, 6, 2, 4, 0}));
   EXPECT_EQ(backward[1], (Floats{7, 3}));
   // Lengths beyond the sequence are its length, negative ones none.
   std::vector<Floats> odd =
-      run("nn.rnn %0, %1 lengths %2 {" + cells("a") + "}" + types, {x, one, tensor<int32_t>({2}, {9, -1})});
+      evalAll("nn.rnn %0, %1 lengths %2 {" + cells("a") + "}" + types, {x, one, tensor<int32_t>({2}, {9, -1})});
   EXPECT_EQ(odd[0], (Floats{1, 0, 3, 0, 7, 0}));
   EXPECT_EQ(odd[1], (Floats{7, 0}));
 }
@@ -65,7 +55,7 @@ TEST(Rnn, FunctionsAndTheirParameters) {
   HostTensor x = tensor<float>({1, 1, 3}, {-2, .5f, 8}), zero = range<float>({3, 3});
   zero.data.assign(zero.data.size(), 0);
   auto apply = [&](const std::string &kind, const std::string &rest = "") {
-    return run("nn.rnn %0, %1 {activations = [#nn.cell_activation<" + kind + ">]" + rest +
+    return evalAll("nn.rnn %0, %1 {activations = [#nn.cell_activation<" + kind + ">]" + rest +
                    "} : (tensor<1x1x3xf32>, tensor<3x3xf32>) -> (tensor<1x1x3xf32>, tensor<1x3xf32>)",
                {x, zero})[0];
   };
@@ -93,11 +83,11 @@ TEST(Gru, ResetBeforeAndAfterTheProduct) {
                       "tensor<1x1xf32>)";
   std::string op = "nn.gru %0, %1 candidate_bias %2 initial %3 {" + cells("sa");
   // n = 1 + (2 * 4 + 1) / 2, then (2 * 4.75 + 1) / 2.
-  std::vector<Floats> after = run(op + ", linear_before_reset}" + types, {x, r, b, h});
+  std::vector<Floats> after = evalAll(op + ", linear_before_reset}" + types, {x, r, b, h});
   EXPECT_EQ(after[0], (Floats{4.75f, 5}));
   EXPECT_EQ(after[1], (Floats{5}));
   // n = 1 + 2 * 2 + 1, then 2 * 2.5 + 1.
-  std::vector<Floats> before = run(op + "}" + types, {x, r, b, h});
+  std::vector<Floats> before = evalAll(op + "}" + types, {x, r, b, h});
   EXPECT_EQ(before[0], (Floats{5, 5.5f}));
   EXPECT_EQ(before[1], (Floats{5.5f}));
 }
@@ -106,7 +96,7 @@ TEST(Gru, UpdateGateComesFirst) {
   // z = 1 keeps the state, z = 0 takes the candidate.
   HostTensor x = tensor<float>({1, 2, 3}, {1, 0, 7, 0, 0, 7}), r = tensor<float>({3, 1}, {0, 0, 0});
   HostTensor h = tensor<float>({2, 1}, {3, 3});
-  std::vector<Floats> y = run("nn.gru %0, %1 initial %2 {" + cells("aa") + "} : (tensor<1x2x3xf32>, tensor<3x1xf32>, "
+  std::vector<Floats> y = evalAll("nn.gru %0, %1 initial %2 {" + cells("aa") + "} : (tensor<1x2x3xf32>, tensor<3x1xf32>, "
                               "tensor<2x1xf32>) -> (tensor<1x2x1xf32>, tensor<2x1xf32>)",
                               {x, r, h});
   EXPECT_EQ(y[0], (Floats{3, 7}));
@@ -116,7 +106,7 @@ TEST(Lstm, CarriesItsCell) {
   // All gates 1/2: c = 2/2 + 4/2 = 3, h = 3/2; then c = 3/2 + 1/2, h = 1.
   HostTensor x = tensor<float>({2, 1, 4}, {0, 0, 0, 4, 0, 0, 0, 1}), r = tensor<float>({4, 1}, {0, 0, 0, 0});
   std::vector<Floats> y =
-      run("nn.lstm %0, %1 initial_cell %2 {" + cells("saa") + "} : (tensor<2x1x4xf32>, tensor<4x1xf32>, "
+      evalAll("nn.lstm %0, %1 initial_cell %2 {" + cells("saa") + "} : (tensor<2x1x4xf32>, tensor<4x1xf32>, "
           "tensor<1x1xf32>) -> (tensor<2x1x1xf32>, tensor<1x1xf32>, tensor<1x1xf32>)",
           {x, r, tensor<float>({1, 1}, {2})});
   EXPECT_EQ(y[0], (Floats{1.5f, 1}));
@@ -129,7 +119,7 @@ TEST(Lstm, PeepholesCoupledGatesClipAndProjection) {
   HostTensor x = tensor<float>({1, 1, 4}, {1, 2, 3, 4}), r = tensor<float>({4, 1}, {0, 0, 0, 0});
   HostTensor p = tensor<float>({3, 1}, {1, 2, 3}), c = tensor<float>({1, 1}, {2});
   auto one = [&](const std::string &attributes) {
-    return run("nn.lstm %0, %1 peephole %2 initial_cell %3 {" + cells("aaa") + attributes +
+    return evalAll("nn.lstm %0, %1 peephole %2 initial_cell %3 {" + cells("aaa") + attributes +
                    "} : (tensor<1x1x4xf32>, tensor<4x1xf32>, tensor<3x1xf32>, tensor<1x1xf32>) -> (tensor<1x1x1xf32>, "
                    "tensor<1x1xf32>, tensor<1x1xf32>)",
                {x, r, p, c});
@@ -139,7 +129,7 @@ TEST(Lstm, PeepholesCoupledGatesClipAndProjection) {
   EXPECT_EQ(one(", input_forget")[1], (Floats{144})); // f = -2, c' = 8, o = 18
   EXPECT_EQ(one(", cell_clip = 5.0 : f32")[1], (Floats{60}));
   std::vector<Floats> y =
-      run("nn.lstm %0, %1 peephole %2 projection %3 projection_bias %4 initial_cell %5 {" + cells("aaa") +
+      evalAll("nn.lstm %0, %1 peephole %2 projection %3 projection_bias %4 initial_cell %5 {" + cells("aaa") +
               ", cell_clip = 5.0 : f32, projection_clip = 60.5 : f32} : (tensor<1x1x4xf32>, tensor<4x2xf32>, "
               "tensor<3x1xf32>, tensor<2x1xf32>, tensor<2xf32>, tensor<1x1xf32>) -> (tensor<1x1x2xf32>, "
               "tensor<1x2xf32>, tensor<1x1xf32>)",
@@ -153,7 +143,7 @@ TEST(Lstm, NormalisesEachGate) {
   HostTensor x = tensor<float>({1, 1, 8}, {5, 5, 6, 6, 7, 7, 1, 3}), r = tensor<float>({8, 2}, Floats(16, 0));
   HostTensor norm = tensor<float>({4, 2}, {9, 9, 9, 9, 9, 9, 2, 2});
   HostTensor bias = tensor<float>({4, 2}, {1, 1, 3, 3, 0, 0, 0, 0});
-  std::vector<Floats> y = run("nn.lstm %0, %1 norm %2 norm_bias %3 {" + cells("aaa") +
+  std::vector<Floats> y = evalAll("nn.lstm %0, %1 norm %2 norm_bias %3 {" + cells("aaa") +
                                   "} : (tensor<1x1x8xf32>, tensor<8x2xf32>, tensor<4x2xf32>, tensor<4x2xf32>) -> "
                                   "(tensor<1x1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32>)",
                               {x, r, norm, bias});

@@ -12,24 +12,14 @@ using namespace ajour::test;
 
 using Floats = std::vector<float>;
 
-/// All results.
-static std::vector<Floats> run(const std::string &op, std::vector<HostTensor> inputs) {
-  Outcome outcome = runOp(op, std::move(inputs));
-  EXPECT_FALSE(outcome.results.empty()) << op << "\n" << outcome.message;
-  std::vector<Floats> all;
-  for (const HostTensor &result : outcome.results)
-    all.push_back(values<float>(result));
-  return all;
-}
-
 TEST(CausalConv, BeginsWithItsState) {
   HostTensor x = tensor<float>({3, 2}, {1, 10, 2, 20, 3, 30}), filter = tensor<float>({3, 2}, {100, 1, 10, 0, 1, 2});
   std::vector<Floats> fresh =
-      run("nn.causal_conv %0, %1 : (tensor<3x2xf32>, tensor<3x2xf32>) -> (tensor<3x2xf32>, tensor<2x2xf32>)", {x, filter});
+      evalAll("nn.causal_conv %0, %1 : (tensor<3x2xf32>, tensor<3x2xf32>) -> (tensor<3x2xf32>, tensor<2x2xf32>)", {x, filter});
   ASSERT_EQ(fresh.size(), 2u);
   EXPECT_EQ(fresh[0], (Floats{1, 20, 12, 40, 123, 70}));
   EXPECT_EQ(fresh[1], (Floats{2, 20, 3, 30}));
-  std::vector<Floats> later = run("nn.causal_conv %0, %1 bias %2 initial %3 : (tensor<3x2xf32>, tensor<3x2xf32>, tensor<2xf32>, "
+  std::vector<Floats> later = evalAll("nn.causal_conv %0, %1 bias %2 initial %3 : (tensor<3x2xf32>, tensor<3x2xf32>, tensor<2xf32>, "
                                   "tensor<2x2xf32>) -> (tensor<3x2xf32>, tensor<2x2xf32>)",
                                   {x, filter, tensor<float>({2}, {0.5f, 0}), tensor<float>({2, 2}, {8, 80, 9, 90})});
   EXPECT_EQ(later[0], (Floats{891.5f, 100, 912.5f, 130, 123.5f, 70}));
@@ -37,13 +27,13 @@ TEST(CausalConv, BeginsWithItsState) {
 }
 
 TEST(CausalConv, OneTokenShiftsTheState) {
-  std::vector<Floats> y = run("nn.causal_conv %0, %1 initial %2 {silu} : (tensor<1x1xf32>, tensor<3x1xf32>, tensor<2x1xf32>) -> "
+  std::vector<Floats> y = evalAll("nn.causal_conv %0, %1 initial %2 {silu} : (tensor<1x1xf32>, tensor<3x1xf32>, tensor<2x1xf32>) -> "
                               "(tensor<1x1xf32>, tensor<2x1xf32>)",
                               {tensor<float>({1, 1}, {3}), tensor<float>({3, 1}, {1, 1, -1}), tensor<float>({2, 1}, {1, 2})});
   EXPECT_EQ(y[0], Floats{0});
   EXPECT_EQ(y[1], (Floats{2, 3}));
   // No token leaves the state as it is.
-  y = run("nn.causal_conv %0, %1 initial %2 : (tensor<0x1xf32>, tensor<3x1xf32>, tensor<2x1xf32>) -> (tensor<0x1xf32>, tensor<2x1xf32>)",
+  y = evalAll("nn.causal_conv %0, %1 initial %2 : (tensor<0x1xf32>, tensor<3x1xf32>, tensor<2x1xf32>) -> (tensor<0x1xf32>, tensor<2x1xf32>)",
           {tensor<float>({0, 1}, {}), tensor<float>({3, 1}, {1, 1, -1}), tensor<float>({2, 1}, {1, 2})});
   EXPECT_EQ(y[1], (Floats{1, 2}));
 }
@@ -56,12 +46,12 @@ TEST(SelectiveScan, DecaysAndAdds) {
   HostTensor b = tensor<float>({3, 1, 2}, {1, 2, 1, 2, 1, 0}), c = tensor<float>({3, 1, 2}, {1, 0, 1, 1, 2, 1});
   std::string types = "(tensor<3x1x1xf32>, tensor<3x1xf32>, tensor<2x1xf32>, tensor<3x1x2xf32>, tensor<3x1x2xf32>";
   std::vector<Floats> y =
-      run("nn.selective_scan %0, %1, %2, %3, %4 : " + types + ") -> (tensor<3x1x1xf32>, tensor<2x1x1xf32>)", {x, delta, a, b, c});
+      evalAll("nn.selective_scan %0, %1, %2, %3, %4 : " + types + ") -> (tensor<3x1x1xf32>, tensor<2x1x1xf32>)", {x, delta, a, b, c});
   ASSERT_EQ(y.size(), 2u);
   // States: (4, 8), (2, 8), (1 + 1, 8).
   expectNear(y[0], {4, 10, 12});
   expectNear(y[1], {2, 8});
-  y = run("nn.selective_scan %0, %1, %2, %3, %4 skip %5 initial %6 : " + types +
+  y = evalAll("nn.selective_scan %0, %1, %2, %3, %4 skip %5 initial %6 : " + types +
               ", tensor<1xf32>, tensor<2x1x1xf32>) -> (tensor<3x1x1xf32>, tensor<2x1x1xf32>)",
           {x, delta, a, b, c, tensor<float>({1}, {10}), tensor<float>({2, 1, 1}, {8, 1})});
   // States: (4 + 4, 9), (4, 9), (3, 9).
@@ -75,10 +65,10 @@ TEST(SelectiveScan, StepIsBiasedSoftAndLimited) {
                       "(tensor<2x1x1xf32>, tensor<1x1x1xf32>)";
   std::vector<HostTensor> inputs = {x, tensor<float>({2, 1}, {-1, 3}), zero, one, one, tensor<float>({1}, {1})};
   // Without decay the state is the sum of the steps.
-  expectNear(run("nn.selective_scan %0, %1, %2, %3, %4 delta_bias %5 : " + types, inputs)[0], {0, 4});
+  expectNear(evalAll("nn.selective_scan %0, %1, %2, %3, %4 delta_bias %5 : " + types, inputs)[0], {0, 4});
   float soft0 = std::log(2.0f), soft4 = std::log(1 + std::exp(4.0f));
-  expectNear(run("nn.selective_scan %0, %1, %2, %3, %4 delta_bias %5 {softplus} : " + types, inputs)[0], {soft0, soft0 + soft4});
-  expectNear(run("nn.selective_scan %0, %1, %2, %3, %4 delta_bias %5 {softplus, delta_min = 1.0 : f32, delta_max = 2.0 : f32} : " + types,
+  expectNear(evalAll("nn.selective_scan %0, %1, %2, %3, %4 delta_bias %5 {softplus} : " + types, inputs)[0], {soft0, soft0 + soft4});
+  expectNear(evalAll("nn.selective_scan %0, %1, %2, %3, %4 delta_bias %5 {softplus, delta_min = 1.0 : f32, delta_max = 2.0 : f32} : " + types,
                  inputs)[0],
              {1, 3});
 }
@@ -90,7 +80,7 @@ TEST(SelectiveScan, HeadsShareGroupsAndDecays) {
   HostTensor b = tensor<float>({1, 2, 2}, {1, 0, 0, 1}), c = tensor<float>({1, 2, 2}, {1, 1, 1, 10});
   HostTensor gate = tensor<float>({1, 4, 2}, {100, 100, 100, 100, 100, 100, 100, 0}), initial = tensor<float>({2, 4, 2}, Floats(16, 4));
   std::vector<Floats> y =
-      run("nn.selective_scan %0, %1, %2, %3, %4 gate %5 initial %6 : (tensor<1x4x2xf32>, tensor<1x4xf32>, tensor<1x4xf32>, "
+      evalAll("nn.selective_scan %0, %1, %2, %3, %4 gate %5 initial %6 : (tensor<1x4x2xf32>, tensor<1x4xf32>, tensor<1x4xf32>, "
           "tensor<1x2x2xf32>, tensor<1x2x2xf32>, tensor<1x4x2xf32>, tensor<2x4x2xf32>) -> (tensor<1x4x2xf32>, tensor<2x4x2xf32>)",
           {x, delta, a, b, c, gate, initial});
   expectNear(y[1], {3, 4, 7, 8, 1, 1, 4, 4, 2, 2, 4, 4, 11, 13, 11, 12});

@@ -6,6 +6,7 @@
 #include "ToolSupport/BenchReport.h"
 #include "ToolSupport/EngineProcess.h"
 #include "ToolSupport/Image.h"
+#include "ToolSupport/Progress.h"
 #include "ToolSupport/RuntimeModel.h"
 
 #include <chrono>
@@ -30,6 +31,13 @@ struct Contender {
   const EngineKind *kind;
   EngineConfig config;
 };
+
+/// The contenders' engines, loaded, in their order.
+std::vector<std::unique_ptr<EngineProcess>> loadEngines(const std::vector<Contender> &contenders, uint32_t threads, Progress &progress);
+
+/// What one engine's samples say, without what only one kind of test knows.
+BenchResult resultOf(EngineProcess &engine, const Contender &contender, const std::string &file, uint32_t threads,
+                     const std::vector<double> &samples);
 
 /// Pause before a turn: threads of other engines spin for a while after their last run.
 constexpr auto pauseBetweenEngines = std::chrono::milliseconds(30);

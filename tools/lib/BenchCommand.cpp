@@ -28,6 +28,34 @@ std::optional<double> largestDifference(const std::vector<HostTensor> &a, const 
   return largest;
 }
 
+std::vector<std::unique_ptr<EngineProcess>> loadEngines(const std::vector<Contender> &contenders, uint32_t threads, Progress &progress) {
+  std::vector<std::unique_ptr<EngineProcess>> engines;
+  for (const Contender &contender : contenders) {
+    progress.begin("load " + std::string(contender.kind->name), 0);
+    EngineConfig config = contender.config;
+    config.threads = threads;
+    engines.push_back(std::make_unique<EngineProcess>(*contender.kind, config));
+  }
+  return engines;
+}
+
+BenchResult resultOf(EngineProcess &engine, const Contender &contender, const std::string &file, uint32_t threads,
+                     const std::vector<double> &samples) {
+  BenchResult result;
+  result.engine = engine.name();
+  result.version = engine.version();
+  result.model = baseName(file);
+  result.threads = threads;
+  result.median = percentile(samples, 0.5);
+  result.p10 = percentile(samples, 0.1);
+  result.p90 = percentile(samples, 0.9);
+  result.runs = samples.size();
+  result.loadMs = engine.loadMilliseconds();
+  result.peakBytes = engine.peakBytes();
+  result.fileBytes = fileBytes(contender.config.model);
+  return result;
+}
+
 namespace {
 
 /// Milliseconds that one engine runs before the next has its turn.
@@ -112,13 +140,7 @@ void benchOne(const std::string &file, const std::vector<Contender> &contenders,
               const BenchOptions &options, std::vector<BenchResult> &results) {
   uint32_t repeat = options.repeat ? options.repeat : usualRepeat;
   Progress progress;
-  std::vector<std::unique_ptr<EngineProcess>> engines;
-  for (const Contender &contender : contenders) {
-    progress.begin("load " + std::string(contender.kind->name), 0);
-    EngineConfig config = contender.config;
-    config.threads = threads;
-    engines.push_back(std::make_unique<EngineProcess>(*contender.kind, config));
-  }
+  std::vector<std::unique_ptr<EngineProcess>> engines = loadEngines(contenders, threads, progress);
   progress.begin(baseName(file) + ", " + std::to_string(threads) + " threads", repeat);
   // Before and after, in case that the clock changes or others disturb.
   std::optional<PeakKind> kind = mainKind(engines[0]->macs());
@@ -128,18 +150,7 @@ void benchOne(const std::string &file, const std::vector<Contender> &contenders,
     peak = std::max(peak, measurePeak(*kind, threads));
   std::vector<HostTensor> ours = engines[0]->outputs();
   for (size_t i = 0; i < engines.size(); ++i) {
-    BenchResult result;
-    result.engine = engines[i]->name();
-    result.version = engines[i]->version();
-    result.model = baseName(file);
-    result.threads = threads;
-    result.median = percentile(times[i], 0.5);
-    result.p10 = percentile(times[i], 0.1);
-    result.p90 = percentile(times[i], 0.9);
-    result.runs = times[i].size();
-    result.loadMs = engines[i]->loadMilliseconds();
-    result.peakBytes = engines[i]->peakBytes();
-    result.fileBytes = fileBytes(contenders[i].config.model);
+    BenchResult result = resultOf(*engines[i], contenders[i], file, threads, times[i]);
     // A peer does the same work.
     result.macs = engines[0]->macs().all;
     if (peak > 0) {

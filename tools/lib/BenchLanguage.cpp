@@ -92,13 +92,7 @@ uint32_t contextOf(const BenchOptions &options) {
 void benchLanguage(const std::string &file, const std::vector<Contender> &contenders, uint32_t threads, const BenchOptions &options,
                    std::vector<BenchResult> &results) {
   Progress progress;
-  std::vector<std::unique_ptr<EngineProcess>> engines;
-  for (const Contender &contender : contenders) {
-    progress.begin("load " + std::string(contender.kind->name), 0);
-    EngineConfig config = contender.config;
-    config.threads = threads;
-    engines.push_back(std::make_unique<EngineProcess>(*contender.kind, config));
-  }
+  std::vector<std::unique_ptr<EngineProcess>> engines = loadEngines(contenders, threads, progress);
   if (!options.force)
     checkBits(file, engines);
   uint32_t repeat = options.repeat ? options.repeat : usualRepeat;
@@ -109,21 +103,10 @@ void benchLanguage(const std::string &file, const std::vector<Contender> &conten
     bool isPrompt = std::string(test.metric) == "prompt";
     std::vector<HostTensor> ours = isPrompt ? engines[0]->outputs() : std::vector<HostTensor>();
     for (size_t i = 0; i < engines.size(); ++i) {
-      BenchResult result;
-      result.engine = engines[i]->name();
-      result.version = engines[i]->version();
-      result.model = baseName(file);
-      result.threads = threads;
+      BenchResult result = resultOf(*engines[i], contenders[i], file, threads, speeds[i]);
       result.metric = test.metric;
       result.tokens = test.tokens;
       result.unit = "tokens/s";
-      result.median = percentile(speeds[i], 0.5);
-      result.p10 = percentile(speeds[i], 0.1);
-      result.p90 = percentile(speeds[i], 0.9);
-      result.runs = speeds[i].size();
-      result.loadMs = engines[i]->loadMilliseconds();
-      result.peakBytes = engines[i]->peakBytes();
-      result.fileBytes = fileBytes(contenders[i].config.model);
       result.bitsPerWeight = bitsPerWeight(engines[i]->weights());
       if (i > 0) {
         result.ratio = percentile(speeds[0], 0.5) / result.median;

@@ -15,4 +15,14 @@ const char *lastMessage();
 
 } // namespace ajour::runtime
 
+/// Returns the status of a call from this function unless it is AJOUR_OK.
+#define TRY(...)                                                                                                       \
+  if (ajour_status_code status = (__VA_ARGS__))                                                                        \
+  return status
+
+/// In a function of the C interface: refuses a null argument.
+#define NEED(pointer)                                                                                                  \
+  if (!(pointer))                                                                                                      \
+  return ajour::runtime::fail(AJOUR_INVALID_ARGUMENT, "%s: argument '" #pointer "' is null", __func__)
+
 #endif

@@ -157,6 +157,8 @@ private:
     weight.group = in / groups;
     return true;
   }
+  /// qweight, scales and qzeros of GPTQ and AWQ, whose words hold `inPerWord` inputs or `outPerWord` outputs.
+  std::string matrix(int64_t inPerWord, int64_t outPerWord);
   std::string readOrder(const Tensor &index, int64_t groups);
 
   const File &file;
@@ -191,16 +193,13 @@ std::string Assembler::readOrder(const Tensor &index, int64_t groups) {
   return "";
 }
 
-std::string Assembler::gptq() {
-  weight.layout = Layout::GPTQ;
+std::string Assembler::matrix(int64_t inPerWord, int64_t outPerWord) {
   weight.values = take("qweight");
   weight.scales = take("scales");
   weight.zeroPoints = take("qzeros");
-  Tensor index = take("g_idx");
-  int64_t perWord = 32 / q.bits;
   if (weight.values.elementType != AJOUR_I32 || weight.values.shape.size() != 2 || weight.values.bytes.empty())
     return bad("qweight is not a matrix of 32-bit integers");
-  int64_t in = weight.values.shape[0] * perWord, out = weight.values.shape[1];
+  int64_t in = weight.values.shape[0] * inPerWord, out = weight.values.shape[1] * outPerWord, perWord = inPerWord * outPerWord;
   weight.shape = {out, in};
   if (weight.scales.shape.size() != 2 || weight.scales.shape[1] != out || !isReal(weight.scales) || !setGroup(weight.scales.shape[0]))
     return bad("scales are not [groups, " + Twine(out) + "] floating point numbers");
@@ -209,25 +208,20 @@ std::string Assembler::gptq() {
     return bad("scales are for groups of " + Twine(weight.group) + ", quantization_config says " + Twine(q.group));
   if (out % perWord != 0 || !is(weight.zeroPoints, AJOUR_I32, {groups, out / perWord}))
     return bad("qzeros are not [" + Twine(groups) + ", " + Twine(out / perWord) + "] 32-bit integers");
-  return readOrder(index, groups);
+  return "";
+}
+
+std::string Assembler::gptq() {
+  weight.layout = Layout::GPTQ;
+  Tensor index = take("g_idx");
+  if (std::string problem = matrix(32 / q.bits, 1); !problem.empty())
+    return problem;
+  return readOrder(index, weight.scales.shape[0]);
 }
 
 std::string Assembler::awq() {
   weight.layout = Layout::AWQ;
-  weight.values = take("qweight");
-  weight.scales = take("scales");
-  weight.zeroPoints = take("qzeros");
-  if (weight.values.elementType != AJOUR_I32 || weight.values.shape.size() != 2 || weight.values.bytes.empty())
-    return bad("qweight is not a matrix of 32-bit integers");
-  int64_t in = weight.values.shape[0], out = weight.values.shape[1] * 8;
-  weight.shape = {out, in};
-  if (weight.scales.shape.size() != 2 || weight.scales.shape[1] != out || !isReal(weight.scales) || !setGroup(weight.scales.shape[0]))
-    return bad("scales are not [groups, " + Twine(out) + "] floating point numbers");
-  if (q.group > 0 && q.group != weight.group)
-    return bad("scales are for groups of " + Twine(weight.group) + ", quantization_config says " + Twine(q.group));
-  if (!is(weight.zeroPoints, AJOUR_I32, {weight.scales.shape[0], out / 8}))
-    return bad("qzeros are not [" + Twine(weight.scales.shape[0]) + ", " + Twine(out / 8) + "] 32-bit integers");
-  return "";
+  return matrix(1, 8);
 }
 
 std::string Assembler::packed() {
