@@ -1,4 +1,6 @@
 //===- Recurrent.cpp - types and checks of recurrences ------------------------===//
+#include "OperandShape.h"
+
 #include "ajour/Dialect/NN/NN.h"
 #include "ajour/Dialect/NN/Shapes.h"
 
@@ -44,12 +46,8 @@ public:
     return success();
   }
 
-  /// C1 for an operand that may be absent.
   LogicalResult shape(StringRef name, Value operand, ArrayRef<AffineExpr> dims) const {
-    if (!operand || getDims(operand) == Dims(dims))
-      return success();
-    return emitOptionalError(loc, op, ": C1: ", name, " must be ", toString(dims), ", found ",
-                             toString(cast<RankedTensorType>(operand.getType())));
+    return checkOperandShape(loc, op, name, operand, dims);
   }
   AffineExpr dim(int64_t size) const { return getAffineConstantExpr(size, input.getContext()); }
   Type sequence() const { return makeTensor({getDims(input)[0], batch, dim(state)}, input.getElementType()); }

@@ -1,4 +1,6 @@
 //===- StateSpace.cpp - types and checks of state-space operations ------------===//
+#include "OperandShape.h"
+
 #include "ajour/Dialect/NN/NN.h"
 #include "ajour/Dialect/NN/Shapes.h"
 
@@ -19,12 +21,8 @@ public:
         return emitOptionalError(loc, op, ": C2: element types differ: ", elementName(element), ", ", elementName(other));
     return success();
   }
-  /// C1 for an operand that may be absent.
   LogicalResult shape(StringRef name, Value operand, ArrayRef<AffineExpr> dims) const {
-    if (!operand || getDims(operand) == Dims(dims))
-      return success();
-    return emitOptionalError(loc, op, ": C1: ", name, " must be ", toString(dims), ", found ",
-                             toString(cast<RankedTensorType>(operand.getType())));
+    return checkOperandShape(loc, op, name, operand, dims);
   }
   AffineExpr dim(int64_t size) const { return getAffineConstantExpr(size, element.getContext()); }
   Type tensor(ArrayRef<AffineExpr> dims) const { return makeTensor(dims, element); }
