@@ -1,8 +1,10 @@
 #include "Expr.h"
 #include "Model.h"
+#include "ThreadPool.h"
 #include "ajour/ABI/ElementTypes.h"
 #include "ajour/Runtime/MemoryPlan.h"
 
+#include <cstring>
 
 namespace ajour::runtime {
 
@@ -36,7 +38,7 @@ ajour_status_code symbolOfSize(const ajour_model &model, const artifact::Symbol 
 
 ajour_status_code initLayout(const ajour_model &model, Layout &layout) {
   if (layout.sizes.reset(model.bufferCount()) && layout.offsets.reset(model.bufferCount()) &&
-      layout.work.reset(model.dispatches.size()))
+      layout.work.reset(model.dispatches.size()) && layout.costs.reset(model.dispatches.size()))
     return AJOUR_OK;
   return fail(AJOUR_OUT_OF_MEMORY, "%s: no memory for the plan of %u buffers", model.name, model.bufferCount());
 }
@@ -54,6 +56,14 @@ static ajour_status_code tensorBytes(const ajour_model &model, const artifact::T
       return fail(AJOUR_SHAPE, "%s: dimension %u of '%.100s' %s", model.name, d, textOf(tensor.name()), wrong);
   }
   return AJOUR_OK;
+}
+
+/// What a dispatch's items cost. That of attention depends on how much has been said, which only its positions tell.
+static int64_t costOf(const artifact::Dispatch &dispatch, const int64_t *symbols) {
+  int64_t macs = 0;
+  if (dispatch.macs() && evaluateExpr(dispatch.macs(), symbols, macs))
+    return 0; // good enough to profile, and nothing else depends on it
+  return macs == 0 && std::strcmp(textOf(dispatch.kind()), "attention") == 0 ? ThreadPool::unknownCost : macs;
 }
 
 ajour_status_code evaluateLayout(const ajour_model &model, const int64_t *symbols, Layout &layout) {
@@ -84,6 +94,7 @@ ajour_status_code evaluateLayout(const ajour_model &model, const int64_t *symbol
     if (wrong)
       return fail(AJOUR_SHAPE, "%s: %s of dispatch '%.100s' %s", model.name, what,
                   textOf(dispatch.description->name()), wrong);
+    layout.costs[i] = costOf(*dispatch.description, symbols);
     scratch = static_cast<uint64_t>(value) > scratch ? static_cast<uint64_t>(value) : scratch;
   }
   if (scratch != 0)

@@ -32,6 +32,7 @@ struct Layout {
   Array<uint64_t> sizes;   ///< bytes per buffer, without slack
   Array<uint64_t> offsets; ///< per buffer of the arena, and per output behind it
   Array<int64_t> work;     ///< items per dispatch
+  Array<int64_t> costs;    ///< of them, for ThreadPool::run
   uint64_t arenaBytes = 0;
   uint64_t outputBytes = 0;
   uint64_t inputBytes = 0;

@@ -304,7 +304,7 @@ ajour_status_code runSession(ajour_session &session) {
     // What a thread leaves in its scratch is for its later calls of this run alone.
     for (uint64_t t = 0; job.scratchBytes != 0 && t < session.pool.threadCount(); ++t)
       std::memset(job.scratch + t * job.scratchBytes, 0, sizeof(uint64_t));
-    session.pool.run(session.current.work[i], runItems, &job, session.cancelled);
+    session.pool.run(session.current.work[i], runItems, &job, session.cancelled, session.current.costs[i]);
     if (profiling) {
       uint64_t end = nowNs();
       record(session.profile[i], runStart, start, end);

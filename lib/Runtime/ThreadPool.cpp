@@ -16,10 +16,11 @@ static inline void relax() {
 #endif
 }
 
-int64_t ThreadPool::chunkSize(int64_t work, uint32_t threads) {
-  if (threads <= 1)
-    threads = 1;
-  int64_t chunk = work / (static_cast<int64_t>(threads) * chunksPerThread);
+int64_t ThreadPool::chunkSize(int64_t work, uint32_t threads, int64_t cost) {
+  int64_t chunks = static_cast<int64_t>(threads <= 1 ? 1 : threads) * chunksPerThread;
+  if (cost / chunkCost > chunks)
+    chunks = cost / chunkCost;
+  int64_t chunk = work / chunks;
   return chunk < 1 ? 1 : chunk;
 }
 
@@ -129,14 +130,14 @@ void ThreadPool::awaitOthers() {
   pthread_mutex_unlock(&mutex);
 }
 
-void ThreadPool::run(int64_t work, WorkFn fn, void *context, const std::atomic<bool> &cancelled) {
+void ThreadPool::run(int64_t work, WorkFn fn, void *context, const std::atomic<bool> &cancelled, int64_t cost) {
   if (work <= 0)
     return;
   jobFn = fn;
   jobContext = context;
   jobCancelled = &cancelled;
   uint32_t count = threadCount();
-  jobChunk = chunkSize(work, count);
+  jobChunk = chunkSize(work, count, cost);
   int64_t share = work / count, rest = work % count, start = 0;
   for (uint32_t i = 0; i < count; ++i) {
     ranges[i].next.store(start, std::memory_order_relaxed);

@@ -30,15 +30,21 @@ public:
   /// Threads that work, the caller included.
   uint32_t threadCount() const { return 1 + static_cast<uint32_t>(startedWorkers); }
 
-  /// Processes all items of [0, work), or stops between chunks once `cancelled` is set. Returns when
-  /// nobody works any more. Does not allocate.
-  void run(int64_t work, WorkFn fn, void *context, const std::atomic<bool> &cancelled);
+  /// Processes all items of [0, work), which cost as chunkSize says, or stops between chunks once `cancelled` is set. Returns
+  /// when nobody works any more. Does not allocate.
+  void run(int64_t work, WorkFn fn, void *context, const std::atomic<bool> &cancelled, int64_t cost = 0);
 
   /// Binds worker i to cpus[i mod count]. Returns how many could not be bound.
   uint32_t bind(const uint32_t *cpus, uint32_t count);
 
-  /// Items that a thread claims at once.
-  static int64_t chunkSize(int64_t work, uint32_t threads);
+  /// Multiply-accumulates of a chunk, if its items are as small: milliseconds on a slow core, and far more than claiming costs.
+  static constexpr int64_t chunkCost = 1 << 25;
+  /// A cost that is not known and may be high: each item is a chunk.
+  static constexpr int64_t unknownCost = INT64_MAX;
+
+  /// Items that a thread claims at once of `work` items of `cost` multiply-accumulates in all (0: few). Slow threads and
+  /// cancelled runs end with their chunk, so there are some for each thread and more where all of it takes long.
+  static int64_t chunkSize(int64_t work, uint32_t threads, int64_t cost = 0);
 
 private:
   struct Worker {

@@ -49,6 +49,13 @@ TEST(ThreadPool, ChunkSizes) {
   EXPECT_EQ(ThreadPool::chunkSize(23, 4), 1);
   EXPECT_EQ(ThreadPool::chunkSize(240, 4), 10);
   EXPECT_EQ(ThreadPool::chunkSize(60, 1), 10);
+  // The more they cost the fewer items are a chunk.
+  constexpr int64_t cost = ThreadPool::chunkCost;
+  EXPECT_EQ(ThreadPool::chunkSize(60, 1, 6 * cost), 10);
+  EXPECT_EQ(ThreadPool::chunkSize(60, 1, 30 * cost), 2);
+  EXPECT_EQ(ThreadPool::chunkSize(60, 4, 30 * cost), 2);
+  EXPECT_EQ(ThreadPool::chunkSize(60, 1, 1000 * cost), 1);
+  EXPECT_EQ(ThreadPool::chunkSize(60, 1, ThreadPool::unknownCost), 1);
 }
 
 // A worker that hangs in its first chunk until all other chunks are done takes one chunk, not its share.
