@@ -30,36 +30,68 @@ Golden readGolden(const std::string &path) {
   return golden;
 }
 
-/// How many of the golden next tokens the model's logits prefer.
-size_t countAgreeing(const std::string &model, const Golden &golden, const ImportOptions &options = {}) {
+std::unique_ptr<CompiledModel> compileFile(const std::string &model, const ImportOptions &options = {}) {
   std::unique_ptr<mlir::MLIRContext> context = makeContext();
   DiagnosticCollector diagnostics(context.get(), model);
   mlir::OwningOpRef<mlir::ModuleOp> module = importModel(context.get(), model, options);
-  if (!module) {
+  std::unique_ptr<CompiledModel> compiled = module ? CompiledModel::compile(*module) : nullptr;
+  if (!compiled)
     ADD_FAILURE() << diagnostics.text();
-    return 0;
-  }
-  std::unique_ptr<CompiledModel> compiled = CompiledModel::compile(*module);
+  return compiled;
+}
+
+/// By how much each golden next token's logit is below the best: 0 where the model prefers it.
+std::vector<float> deficits(CompiledModel &compiled, const Golden &golden) {
   std::vector<HostTensor> outputs;
   std::string error;
   int64_t count = int64_t(golden.tokens.size());
   std::vector<int64_t> positions(golden.tokens.size());
   std::iota(positions.begin(), positions.end(), 0);
   std::vector<HostTensor> inputs = {makeTensor(AJOUR_I64, {count}, golden.tokens), makeTensor(AJOUR_I64, {count}, positions)};
-  if (!compiled || !compiled->run(inputs, outputs, error)) {
-    ADD_FAILURE() << diagnostics.text() << error;
-    return 0;
+  if (!compiled.run(inputs, outputs, error)) {
+    ADD_FAILURE() << error;
+    return {};
   }
-  size_t agreeing = 0, vocabulary = size_t(outputs[0].shape[1]);
+  std::vector<float> below;
+  size_t vocabulary = size_t(outputs[0].shape[1]);
   const float *logits = outputs[0].as<float>();
   for (size_t i = 0; i < golden.next.size(); ++i, logits += vocabulary)
-    agreeing += std::max_element(logits, logits + vocabulary) - logits == golden.next[i];
-  return agreeing;
+    below.push_back(*std::max_element(logits, logits + vocabulary) - logits[golden.next[i]]);
+  return below;
 }
 
-class Stories : public testing::TestWithParam<std::pair<const char *, size_t>> {};
+/// How many of the golden next tokens the model's logits prefer.
+int64_t countAgreeing(const std::string &model, const Golden &golden, const ImportOptions &options = {}) {
+  std::unique_ptr<CompiledModel> compiled = compileFile(model, options);
+  std::vector<float> below = compiled ? deficits(*compiled, golden) : std::vector<float>();
+  return std::ranges::count(below, 0.0f);
+}
 
-// Files of few bits, whose products round activations to 8 bits, drift from the golden text where two tokens are nearly equal; at least this many agree.
+/// A text's tokens behind the begin token.
+Golden tokensOf(const CompiledModel &compiled, const std::string &text) {
+  ajour_model *model = nullptr;
+  ajour_tokenizer *tokenizer = nullptr;
+  std::vector<int32_t> tokens(text.size() + 2);
+  size_t count = 0;
+  EXPECT_EQ(ajour_model_load_file(compiled.path().c_str(), nullptr, &model), AJOUR_OK) << ajour_last_message();
+  EXPECT_EQ(ajour_tokenizer_create(model, &tokenizer), AJOUR_OK) << ajour_last_message();
+  EXPECT_EQ(ajour_tokenizer_encode(tokenizer, text.data(), text.size(), AJOUR_TEXT_ADD_SPECIAL, tokens.data(), tokens.size(), &count), AJOUR_OK)
+      << ajour_last_message();
+  ajour_tokenizer_destroy(tokenizer);
+  ajour_model_destroy(model);
+  Golden golden;
+  if (count > 1) {
+    golden.tokens.assign(tokens.begin(), tokens.begin() + int64_t(count) - 1);
+    golden.next.assign(tokens.begin() + 1, tokens.begin() + int64_t(count));
+  }
+  return golden;
+}
+
+class Stories : public testing::TestWithParam<std::pair<const char *, int64_t>> {};
+
+// The golden tokens are those of the model in f32. Of files of few bits, whose products round activations to 8 bits, at least as many agree as with
+// llama.cpp 0.5.0 on the same files: its CPU libraries (x64 to sapphirerapids, with and without flash attention, keys in f16 and f32) agree in 196 to 199
+// for q8_0, 192 to 194 for q5_1 and 169 to 172 for q4_0.
 TEST_P(Stories, PreferTheGoldenTokens) {
   AJOUR_MODEL_FILE(golden, "stories260k/golden_greedy200.json");
   AJOUR_MODEL_FILE(model, std::string("stories260k/") + GetParam().first);
@@ -71,6 +103,31 @@ INSTANTIATE_TEST_SUITE_P(Compiled, Stories,
                                          std::pair("stories260K-f16.gguf", 200), std::pair("stories260K-q8_0.gguf", 197),
                                          std::pair("stories260K-q5_1.gguf", 193), std::pair("stories260K-q4_0.gguf", 170)));
 
+class PeerTexts : public testing::TestWithParam<const char *> {};
+
+// The texts that llama.cpp gave with files of few bits. They hang on ties: with the same texts before them, logits of llama.cpp's own CPU libraries differ by up to
+// 0.44 from each other, and of 28 of its configurations one gives the whole text of q4_0. So a golden token must be the best or nearly so, and nearly all the best.
+TEST_P(PeerTexts, ArePreferredButForTies) {
+  AJOUR_MODEL_FILE(texts, "golden/stories260K_gguf_llamacpp_greedy100.json");
+  AJOUR_MODEL_FILE(model, std::string("stories260k/stories260K-") + GetParam() + ".gguf");
+  std::unique_ptr<CompiledModel> compiled = compileFile(model);
+  ASSERT_TRUE(compiled);
+  Golden golden = tokensOf(*compiled, nlohmann::json::parse(readFile(texts))[GetParam()]);
+  ASSERT_GE(golden.next.size(), 90u);
+  std::vector<float> below = deficits(*compiled, golden);
+  // What a prompt is made of no model foretells.
+  below.erase(below.begin(), below.begin() + 4);
+  for (size_t i = 0; i < below.size(); ++i) {
+    EXPECT_LE(below[i], 0.44f) << "token " << i;
+    if (below[i] > 0)
+      std::printf("token %zu: %.3f below the best\n", i, double(below[i]));
+  }
+  EXPECT_LE(int64_t(below.size()) - std::ranges::count(below, 0.0f), 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Compiled, PeerTexts, testing::Values("f32", "f16", "q8_0", "q5_1", "q4_0"));
+
+
 // What keys and values of fewer bits cost: f32 and f16 nothing.
 TEST(Stories, KeysAndValuesOfEveryType) {
   AJOUR_MODEL_FILE(file, "stories260k/golden_greedy200.json");
@@ -80,9 +137,9 @@ TEST(Stories, KeysAndValuesOfEveryType) {
                                      {CacheType::I8, CacheType::I4, 120}, {CacheType::I4, CacheType::I4, 100}}) {
     ImportOptions options;
     options.keys = keys, options.values = values;
-    size_t agreeing = countAgreeing(model, golden, options);
-    std::printf("keys %d, values %d: %zu of 200 tokens\n", int(keys), int(values), agreeing);
-    EXPECT_GE(agreeing, size_t(least));
+    int64_t agreeing = countAgreeing(model, golden, options);
+    std::printf("keys %d, values %d: %ld of 200 tokens\n", int(keys), int(values), agreeing);
+    EXPECT_GE(agreeing, least);
   }
 }
 
