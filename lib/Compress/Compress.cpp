@@ -106,6 +106,8 @@ void Compressor::open() {
   StringRef name(path);
   bool isOnnx = name.ends_with_insensitive(".onnx"), isTFLite = name.ends_with_insensitive(".tflite");
   bool isFolder = name.ends_with_insensitive(".safetensors") || llvm::sys::fs::exists(path + "/config.json");
+  if (!llvm::sys::fs::exists(path))
+    throw CompressError("'" + path + "' cannot be read: there is no such file");
   if (!isOnnx && !isTFLite && !isFolder)
     throw CompressError("'" + path + "' cannot be compressed: expected an ONNX (.onnx) or TFLite (.tflite) file, or a folder with model.safetensors and config.json");
   importModule();

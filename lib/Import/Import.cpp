@@ -47,11 +47,19 @@ bool looksLikeONNX(StringRef head) {
 
 } // namespace
 
+/// Tokens and positions of a language model change from call to call.
+static bool hasNoBindings(Location loc, const ImportOptions &options) {
+  if (options.bindings.empty())
+    return true;
+  emitError(loc) << "is a language model, whose inputs cannot be made constants; leave out '" << options.bindings.begin()->first << "'";
+  return false;
+}
+
 OwningOpRef<ModuleOp> importModel(MLIRContext *context, const std::string &path, const ImportOptions &options) {
   Location loc = FileLineColLoc::get(context, path, 0, 0);
   struct stat status;
   if (stat((path + "/config.json").c_str(), &status) == 0)
-    return importHuggingFace(context, path, options);
+    return hasNoBindings(loc, options) ? importHuggingFace(context, path, options) : nullptr;
   std::string head;
   if (std::string problem = readHead(path, head); !problem.empty()) {
     emitError(loc) << problem;
@@ -62,9 +70,9 @@ OwningOpRef<ModuleOp> importModel(MLIRContext *context, const std::string &path,
     return nullptr;
   }
   if (StringRef(head).starts_with("GGUF"))
-    return importGGUF(context, path, options);
+    return hasNoBindings(loc, options) ? importGGUF(context, path, options) : nullptr;
   if (StringRef(path).ends_with_insensitive(".safetensors"))
-    return importHuggingFace(context, path, options);
+    return hasNoBindings(loc, options) ? importHuggingFace(context, path, options) : nullptr;
   if (looksLikeTFLite(head))
     return importTFLite(context, path, options);
   if (looksLikeONNX(head))

@@ -1,6 +1,7 @@
 //===- Diagnostics.cpp - messages for the user -----------------------------------===//
 #include "ajour/Support/Diagnostics.h"
 #include "ajour/Support/NodeLocation.h"
+#include "ajour/Support/Printable.h"
 
 using namespace mlir;
 
@@ -15,9 +16,9 @@ DiagnosticCollector::DiagnosticCollector(MLIRContext *context, std::string fileN
         std::string description = describeNodes(diagnostic.getLocation());
         if (!description.empty())
           line += description + ": ";
-        line += diagnostic.str();
+        line += printable(diagnostic.str(), /*keepLines=*/true);
         for (Diagnostic &note : diagnostic.getNotes())
-          line += "; " + note.str();
+          line += "; " + printable(note.str(), /*keepLines=*/true);
         (isError ? errorLines : noteLines).push_back(line);
         return success();
       }) {

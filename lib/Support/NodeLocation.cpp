@@ -1,5 +1,6 @@
 //===- NodeLocation.cpp - the user's nodes as locations -------------------------===//
 #include "ajour/Support/NodeLocation.h"
+#include "ajour/Support/Printable.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -48,7 +49,7 @@ SmallVector<NodeInfo> getNodes(Location location) {
 std::string describeNodes(Location location) {
   std::string text;
   for (const NodeInfo &node : getNodes(location))
-    text += (text.empty() ? "" : ", ") + ("node '" + node.name + "' (" + node.type + ", #" +
+    text += (text.empty() ? "" : ", ") + ("node '" + printable(node.name) + "' (" + printable(node.type) + ", #" +
                                           std::to_string(node.index) + ")");
   return text;
 }

@@ -275,4 +275,55 @@ TEST_F(Commands, ForcedLevelsThatAreNoneAreRefused) {
   EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
 }
 
+TEST_F(Commands, UnknownCommandsAreNamed) {
+  Outcome outcome = call({"frobnicate"});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err, "error: there is no command 'frobnicate'; there are run, inspect, generate, chat, perplexity, bench\n"
+                         "run 'program --help' for the options\n");
+  EXPECT_EQ(run({"--dim", "N"}).err, "error: --dim N: expected NAME=N with a whole number N of at least 0\nrun 'program run --help' for the options\n");
+  EXPECT_EQ(run({"--repeat", "0"}).err, "error: --repeat: '0' is no whole number from 1 to 1000000\nrun 'program run --help' for the options\n");
+  EXPECT_EQ(run({"--mean", "nan"}).err, "error: --mean: 'nan' is no finite number\nrun 'program run --help' for the options\n");
+}
+
+TEST_F(Commands, InputsAreNotOverwritten) {
+  std::string text = ": would overwrite a file that is read; give another name\n", before = directory.file("x.npy");
+  Bytes model = readFile(artifact), x = readFile(before);
+  EXPECT_EQ(run({"--profile=" + artifact}).err, "error: --profile " + artifact + text);
+  std::filesystem::copy(before, directory.file("z.npy"));
+  Outcome outcome = call({"run", artifact, "--input", "x=" + directory.file("z.npy"), "--input", "y=" + directory.file("y.npy"), "--output", directory.path});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, "error: --output " + directory.path + "/z.npy" + text);
+  EXPECT_EQ(readFile(directory.file("z.npy")), x);
+  for (const std::string &file : {artifact, before}) {
+    outcome = call({"bench", artifact, "--input", "x=" + before, "--input", "y=" + directory.file("y.npy"), "--json", file});
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_EQ(outcome.err, "error: --json " + file + text);
+  }
+  outcome = call({"bench", artifact, "--dim", "N=1", "--plot", directory.file("none/p.svg")});
+  EXPECT_EQ(outcome.err, "error: " + directory.file("none/p.svg") + ": cannot write: No such file or directory\n");
+  EXPECT_EQ(readFile(artifact), model);
+  EXPECT_EQ(readFile(before), x);
+}
+
+TEST_F(Commands, FilesThatAreNothing) {
+  EXPECT_EQ(call({"run", artifact, "--input", "x="}).err, "error: --input 'x=': names no file; expected NAME=FILE\n");
+  writeFile(directory.file("labels.txt"), "");
+  EXPECT_EQ(run({"--top", "1", "--labels", directory.file("labels.txt")}).err,
+            "error: " + directory.file("labels.txt") + ": is empty, expected a label for each index, one a line\n");
+  writeNpy(directory.file("none.npy"), makeTensor(AJOUR_F32, {0, 2, 4}));
+  Outcome outcome = call({"run", artifact, "--sequence", "--input", "x=" + directory.file("none.npy"), "--input", "y=" + directory.file("y.npy")});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, "error: " + directory.file("none.npy") + ": has shape 0x2x4, a sequence of nothing; expected at least one of ?x4 for input 'x'\n");
+}
+
+TEST_F(Commands, MomentaryArtifactsAreNotNamed) {
+  CommandHooks hooks;
+  hooks.isModel = [](const std::string &path) { return extensionOf(path) == "onnx"; };
+  hooks.compile = [](const std::string &, const std::string &target) { writeFile(target, std::string(100, 'x')); };
+  writeFile(directory.file("m.onnx"), "good");
+  Outcome outcome = call({"run", directory.file("m.onnx")}, hooks);
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err.rfind("error: " + directory.file("m.onnx") + ": not an ajour artifact", 0), 0u) << outcome.err;
+}
+
 } // namespace

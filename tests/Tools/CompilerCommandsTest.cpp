@@ -219,13 +219,80 @@ TEST_F(CompilerCommands, OutputsThatCannotBeWritten) {
   std::string nowhere = directory.file("nowhere/net.ajour");
   Outcome outcome = call({"compile", model, "-o", nowhere});
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_EQ(outcome.err, model + ": error: " + nowhere + ": cannot create the file: No such file or directory\n");
+  EXPECT_EQ(outcome.err, "error: " + nowhere + ": cannot write: No such file or directory\n");
   outcome = call({"compile", model, "-o", directory.path});
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_EQ(outcome.err, model + ": error: " + directory.path + ": cannot write: is a directory, expected a file\n");
+  EXPECT_EQ(outcome.err, "error: " + directory.path + ": cannot write: Is a directory\n");
   outcome = call({"compile", model, "--emit", "nn", "-o", nowhere});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_EQ(outcome.err, "error: " + nowhere + ": cannot write: No such file or directory\n");
+}
+
+TEST_F(CompilerCommands, OutputsThatWouldDestroySomething) {
+  Bytes before = readFile(model);
+  std::string text = ": would overwrite a file that is read; give another name\n", weights = directory.file("net.onnx.data");
+  std::vector<std::string> compile = {"compile", model, "--bind", "flags=" + directory.file("flags.npy")};
+  auto refusal = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), compile.begin(), compile.end());
+    Outcome outcome = call(more);
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_EQ(outcome.out, "");
+    return outcome.err;
+  };
+  writeNpy(directory.file("flags.npy"), makeTensor(AJOUR_F32, {2}));
+  EXPECT_EQ(refusal({"-o", model}), "error: --output " + model + text);
+  EXPECT_EQ(refusal({"-o", model, "--emit", "nn"}), "error: --output " + model + text);
+  EXPECT_EQ(refusal({"-o", directory.file("flags.npy")}), "error: --output " + directory.file("flags.npy") + text);
+  EXPECT_EQ(refusal({"-o", artifact, "--report", model}), "error: --report " + model + text);
+  EXPECT_EQ(refusal({"-o", artifact, "--report", artifact}),
+            "error: --report " + artifact + ": would overwrite what --output writes; give another name\n");
+  EXPECT_EQ(refusal({"-o", artifact, "--report", directory.file("none/r.txt")}),
+            "error: " + directory.file("none/r.txt") + ": cannot write: No such file or directory\n");
+  writeFile(weights, std::string_view("weights"));
+  EXPECT_EQ(refusal({"-o", weights}), "error: --output " + weights + ": is there and is no artifact; give another name, or remove it\n");
+  EXPECT_EQ(readFile(model), before);
+  EXPECT_EQ(fileBytes(weights), 7u);
+  EXPECT_FALSE(std::filesystem::exists(artifact));
+  // A name of one's own, over nothing, over an empty file and over an artifact.
+  std::string own = directory.file("own");
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(call({"compile", model, "-o", own}).code, 0);
+  writeFile(own, std::string_view(""));
+  EXPECT_EQ(call({"compile", model, "-o", own}).code, 0);
+}
+
+TEST_F(CompilerCommands, NamesOfNodesCannotFeignMessages) {
+  ModelBuilder m(13);
+  m.input("x", {4}).node("Frob\nicate", {"x"}, {"y"}).lastNode().set_name("a\n\x1b[31mb");
+  m.output("y");
+  save(m, directory.file("feign.onnx"));
+  Outcome outcome = call({"compile", directory.file("feign.onnx"), "-o", artifact});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_NE(outcome.err.find("node 'a\\x0a\\x1b[31mb' (Frob\\x0aicate, #0)"), std::string::npos) << outcome.err;
+}
+
+TEST_F(CompilerCommands, VerifyNeedsThisMachine) {
+  std::string other = ajour::hostArch() == AJOUR_ARCH_X86_64 ? "aarch64-linux" : "x86-64";
+  Outcome outcome = call({"verify", model, "--target", other});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err.rfind("error: --target: verify runs the code on this machine, which has another architecture\n", 0), 0u) << outcome.err;
+  for (std::vector<std::string> more : std::vector<std::vector<std::string>>{{"--tolerance", "nan"}, {"--calls", "1000001"}, {"--rows", "-1"}, {"--seed", "-1"}, {"--steps", "-1"}}) {
+    more.insert(more.begin(), {"verify", model});
+    EXPECT_EQ(call(more).code, 2) << more[2];
+  }
+}
+
+TEST_F(CompilerCommands, TokenizeNeedsAText) {
+  Outcome outcome = call({"tokenize", model});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.err, "error: TEXT: is missing, as are --file and --decode; give one of them\nrun 'ajour tokenize --help' for the options\n");
+}
+
+TEST_F(CompilerCommands, InputsOfLanguageModelsAreNotBound) {
+  writeNpy(directory.file("t.npy"), makeTensor(AJOUR_I64, {1}));
+  writeFile(directory.file("m.gguf"), std::string_view("GGUF and more of it"));
+  expectRefused(directory.file("m.gguf"), {"--bind", "tokens=" + directory.file("t.npy")},
+                directory.file("m.gguf") + ": error: is a language model, whose inputs cannot be made constants; leave out 'tokens'\n");
 }
 
 TEST_F(CompilerCommands, CommandLinesThatAreWrong) {
@@ -234,6 +301,7 @@ TEST_F(CompilerCommands, CommandLinesThatAreWrong) {
            {"compile", model},
            {"compile", model, "-o", artifact, "--dim", "N"},
            {"compile", model, "-o", artifact, "--dim", "N=x"},
+           {"compile", model, "-o", artifact, "--dim", "N=1", "--dim", "N=2"},
            {"compile", model, "-o", artifact, "--bind", "flags"},
            {"compile", model, "-o", artifact, "--emit", "elf"},
            {"compile", model, "-o", artifact, "--cpu", "sse"},

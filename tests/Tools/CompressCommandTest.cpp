@@ -143,4 +143,41 @@ TEST_F(CompressCommandTest, ModelErrors) {
   EXPECT_FALSE(std::filesystem::exists(output));
 }
 
+TEST_F(CompressCommandTest, OutputsThatWouldDestroySomething) {
+  saveNpy("one.npy", {1, 12});
+  Bytes before = readFile(model), recipe = readFile(directory.file("recipe.yaml"));
+  for (const std::string &file : {model, directory.file("recipe.yaml"), directory.file("one.npy")}) {
+    output = file;
+    EXPECT_EQ(compress({"--calibration", "x=" + directory.file("one.npy")}), 1);
+    EXPECT_EQ(err, "error: --output " + file + ": would overwrite a file that is read; give another name\n");
+  }
+  EXPECT_EQ(readFile(model), before);
+  EXPECT_EQ(readFile(directory.file("recipe.yaml")), recipe);
+  output = directory.file("small.tflite");
+  expectRefused({}, "--output " + output + ": is named like a model of another format, and .onnx is written");
+  output = directory.file("none/small.onnx");
+  expectRefused({}, output + ": cannot write: No such file or directory");
+  std::filesystem::create_directory(directory.file("folder"));
+  writeFile(directory.file("folder/config.json"), std::string_view("{}"));
+  output = directory.path + "/./folder";
+  EXPECT_EQ(compress({}, "folder"), 1);
+  EXPECT_EQ(err, "error: --output " + output + ": would overwrite the model that is read; give another folder\n");
+  output = model;
+  EXPECT_EQ(compress({}, "folder"), 1);
+  EXPECT_EQ(err, "error: --output " + output + ": is a file, expected a folder like the model\n");
+}
+
+TEST_F(CompressCommandTest, CalibrationThatSaysNothing) {
+  saveNpy("none.npy", {0});
+  saveNpy("nothing.npy", {0, 12});
+  expectRefused({"--calibration", directory.file("none.npy")}, directory.file("none.npy") + ": has shape 0, expected 1x12 for input 'x'");
+  expectRefused({"--calibration", directory.file("nothing.npy")}, directory.file("nothing.npy") + ": has shape 0x12, expected 1x12 for input 'x'");
+  HostTensor tensor = makeTensor(AJOUR_F32, {1, 12});
+  setReal(tensor, 5, std::numeric_limits<double>::quiet_NaN());
+  writeNpy(directory.file("nan.npy"), tensor);
+  expectRefused({"--calibration", directory.file("nan.npy")}, directory.file("nan.npy") + ": holds a value that is not finite, which says nothing of "
+                "what weights are used for; give inputs as the model gets them");
+  expectRefused({}, "'" + directory.file("nowhere.onnx") + "' cannot be read: there is no such file", "nowhere.onnx");
+}
+
 } // namespace

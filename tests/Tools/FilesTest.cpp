@@ -1,5 +1,6 @@
 //===- FilesTest.cpp - Whole files in, whole files out --------------------===//
 
+#include "ToolSupport/Checks.h"
 #include "ToolSupport/Progress.h"
 #include "Tools/TempDirectory.h"
 
@@ -87,6 +88,47 @@ TEST(Progress, MemoryIsSeen) {
   EXPECT_GT(residentBytes(), 0u);
   uint64_t now = residentBytes(); // first: asking may itself add a page
   EXPECT_GE(peakResidentBytes(), now);
+}
+
+TEST(Files, DevicesThatDoNotEndAreGivenUp) {
+  EXPECT_EQ(messageOf([] { readFile("/dev/zero"); }),
+            "/dev/zero: is larger than 268435456 bytes, the most that is read from a pipe or device");
+  EXPECT_TRUE(readFile("/dev/null").empty());
+}
+
+TEST(Files, OutputsAreNoInputs) {
+  TempDirectory directory;
+  std::string model = directory.file("m.onnx"), other = directory.file("o.json"), link = directory.file("link");
+  writeFile(model, "model");
+  std::filesystem::create_symlink(model, link);
+  auto refusal = [&](const std::vector<OutputPath> &outputs) { return messageOf([&] { checkOutputPaths(outputs, {model}); }); };
+  std::string text = ": would overwrite a file that is read; give another name";
+  for (const std::string &path : {model, link, directory.path + "/./m.onnx"})
+    EXPECT_EQ(refusal({{"--json", path}}), "--json " + path + text);
+  EXPECT_EQ(refusal({{"--json", other}, {"--plot", directory.path + "/../" + baseName(directory.path) + "/o.json"}}),
+            "--plot " + directory.path + "/../" + baseName(directory.path) + "/o.json: would overwrite what --json writes; give another name");
+  EXPECT_NO_THROW(checkOutputPaths({{"--json", ""}, {"--plot", ""}, {"--json", other}, {"--report", "/dev/null"}, {"--plot", "/dev/null"}}, {model}));
+  // A folder that is read stands for what lies in it.
+  EXPECT_EQ(messageOf([&] { checkOutputPaths({{"--report", model}}, {directory.path}); }), "--report " + model + text);
+  EXPECT_EQ(messageOf([&] { checkWritable(directory.path); }), directory.path + ": cannot write: Is a directory");
+  EXPECT_EQ(messageOf([&] { checkWritable(directory.file("a/b")); }), directory.file("a/b") + ": cannot write: No such file or directory");
+  EXPECT_NO_THROW(checkWritable(other));
+}
+
+TEST(Files, ChecksOfNumbers) {
+  auto whole = wholeNumber(1, 300);
+  for (const char *good : {"1", "300"})
+    EXPECT_EQ(whole(good), "");
+  for (const char *bad : {"0", "301", "-1", "1.5", "", " 1", "1e2", "99999999999999999999"})
+    EXPECT_EQ(whole(bad), "'" + std::string(bad) + "' is no whole number from 1 to 300");
+  auto share = realNumber(0, 1), positive = realNumber(0, 1e30, /*open=*/true);
+  for (const char *good : {"0", "1", "0.5", "1e-3"})
+    EXPECT_EQ(share(good), "");
+  for (const char *bad : {"nan", "inf", "-0.1", "1.1", "x", ""})
+    EXPECT_EQ(share(bad), "'" + std::string(bad) + "' is no number of at least 0 and at most 1");
+  EXPECT_EQ(positive("0"), "'0' is no number above 0 and at most 1e+30");
+  EXPECT_EQ(finiteNumber()("-inf"), "'-inf' is no finite number");
+  EXPECT_EQ(finiteNumber()("-3.5"), "");
 }
 
 } // namespace

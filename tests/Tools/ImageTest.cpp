@@ -196,4 +196,19 @@ TEST(Image, HugeSizesAreRefusedBeforeDecoding) {
             "f.bmp: the picture is damaged: it says that it has 514x2050 pixels in 70 bytes");
 }
 
+TEST(Image, CutOffBmpPicturesAreRefused) {
+  Bytes whole = bmpOf(2, 2, rgb2x2);
+  // Rows are filled up to whole words; what fills the last one may be missing.
+  size_t needed = whole.size() - 2;
+  for (size_t length = 0; length < whole.size(); ++length) {
+    auto decode = [&] { decodeImage(std::span(whole).first(length), 3, "a.bmp"); };
+    if (length >= needed)
+      EXPECT_NO_THROW(decode());
+    else if (length >= 54)
+      EXPECT_EQ(messageOf(decode), "a.bmp: the picture is cut off: it has " + std::to_string(length) + " bytes, 2x2 pixels take " + std::to_string(needed));
+    else
+      EXPECT_THROW(decode(), ToolError);
+  }
+}
+
 } // namespace

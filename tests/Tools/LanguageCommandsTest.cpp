@@ -100,7 +100,14 @@ TEST_F(LanguageCommands, ChatAnswersLineByLine) {
   EXPECT_EQ(count, 4u) << outcome.err;
   EXPECT_NE(outcome.err.find("unknown command '/what'; there are /reset, /system TEXT, /exit"), std::string::npos) << outcome.err;
   outcome = call({"chat", artifact}, "ab\n");
-  EXPECT_EQ(outcome.err, "error: the model brings no chat template; give one\n");
+  EXPECT_EQ(outcome.err, "error: " + artifact + ": the model brings no chat template; give one with --template FILE\n");
+  writeFile(directory.file("bad.jinja"), std::string_view("{{ nosuch.member }}"));
+  outcome = call({"chat", artifact, "--template", directory.file("bad.jinja")}, "ab\n");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err.rfind("error: " + directory.file("bad.jinja") + ": chat template: line 1: ", 0), 0u) << outcome.err;
+  writeFile(directory.file("none.jinja"), std::string_view(""));
+  EXPECT_EQ(call({"chat", artifact, "--template", directory.file("none.jinja")}, "ab\n").err,
+            "error: " + directory.file("none.jinja") + ": is empty, expected a chat template\n");
 }
 
 TEST_F(LanguageCommands, PerplexityInWindows) {
@@ -125,6 +132,36 @@ TEST_F(LanguageCommands, PerplexityInWindows) {
   EXPECT_NE(call({"perplexity", artifact, "--text", directory.file("text.txt"), "--window", "8", "--stride", "8"}).err.find("must be below the window"), std::string::npos);
   writeFile(directory.file("short.txt"), std::string_view("ab"));
   EXPECT_NE(call({"perplexity", artifact, "--text", directory.file("short.txt")}).err.find("fewer than one window of 64"), std::string::npos);
+}
+
+TEST_F(LanguageCommands, NumbersOutOfBoundsAreWrongCommandLines) {
+  for (auto [option, value] : std::vector<std::pair<std::string, std::string>>{
+           {"--tokens", "-1"}, {"--tokens", "4294967296"}, {"--tokens", "2.5"}, {"--temperature", "nan"}, {"--temperature", "-1"},
+           {"--temperature", "1e39"}, {"--top-k", "-1"}, {"--top-k", "2147483648"}, {"--top-p", "nan"}, {"--min-p", "1.5"},
+           {"--repetition-penalty", "0"}, {"--repetition-penalty", "inf"}, {"--frequency-penalty", "nan"},
+           {"--presence-penalty", "-inf"}, {"--seed", "-1"}, {"--seed", "18446744073709551616"}}) {
+    Outcome outcome = call({"generate", artifact, "-p", "a", option + "=" + value});
+    EXPECT_EQ(outcome.code, 2) << option << " " << value;
+    EXPECT_EQ(outcome.err.rfind("error: " + option + ": '" + value + "' is no ", 0), 0u) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+TEST_F(LanguageCommands, MessagesNameTheTextsFile) {
+  writeFile(directory.file("long.txt"), std::string_view(std::string(500, 'a')));
+  Outcome outcome = call({"generate", artifact, "-f", directory.file("long.txt")});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err.rfind("error: " + directory.file("long.txt") + ": the text is ", 0), 0u) << outcome.err;
+  writeFile(directory.file("schema.json"), std::string_view("{"));
+  outcome = call({"generate", artifact, "-p", "a", "--json-schema", directory.file("schema.json")});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err.rfind("error: " + directory.file("schema.json") + ": the schema is no JSON: ", 0), 0u) << outcome.err;
+  std::string text = directory.file("text.txt");
+  writeFile(text, std::string_view(std::string(200, 'a')));
+  outcome = call({"perplexity", artifact, "--text", text, "--window", "16", "--json", text});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, "error: --json " + text + ": would overwrite a file that is read; give another name\n");
+  EXPECT_EQ(fileBytes(text), 200u);
 }
 
 } // namespace

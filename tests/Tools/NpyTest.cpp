@@ -96,6 +96,12 @@ TEST(Npy, MalformedFilesAreRefusedByName) {
             "a.npy: not a .npy file that can be read: version 9, expected 1 to 3");
 }
 
+TEST(Npy, MessagesShowControlCharacters) {
+  std::string header = "{'fortra\n\x1b_order': False}", length = {char(header.size()), 0};
+  EXPECT_EQ(messageOf([&] { parseNpy(bytesOf(std::string("\x93NUMPY\x01\x00", 8) + length + header), "a.npy"); }),
+            "a.npy: not a .npy file that can be read: unexpected key 'fortra\\x0a\\x1b_order' in the header");
+}
+
 TEST(Npy, EveryTruncationIsRefused) {
   HostTensor tensor = makeTensor(AJOUR_F32, {3, 4});
   Bytes whole = formatNpy(tensor);

@@ -25,6 +25,9 @@ void addCodeOptions(CLI::App &command, CompileArguments &arguments);
 /// The compiler's options. Reads the files of --bind. Throws ToolError.
 CompileOptions optionsOf(const CompileArguments &arguments);
 
+/// The model and the files of --bind.
+std::vector<std::string> filesRead(const CompileArguments &arguments);
+
 /// Shows the phases of work as they come.
 void attachProgress(CompileOptions &options, Progress &progress);
 

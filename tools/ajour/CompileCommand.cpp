@@ -3,11 +3,13 @@
 #include "ToolSupport/Files.h"
 #include "ajour/Support/Diagnostics.h"
 #include "ajour/Target/CpuTarget.h"
+#include "ajour/ABI/ArtifactHeader.h"
 #include "ajour/ajour.h"
 
 #include "mlir/IR/MLIRContext.h"
 
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <set>
@@ -96,6 +98,32 @@ void checkArguments(const CompileCommand &arguments, const CompileOptions &optio
     throw CLI::ValidationError("--cpu", "--emit static makes code for the levels of one architecture, that of --target");
 }
 
+/// What is to be written must not be what is read, nor lie there as something else that may be needed (weights of a model kept in
+/// other files, for example): an artifact replaces artifacts. Where nothing can be written is said before the work.
+void checkOutputs(const CompileCommand &arguments) {
+  bool isStatic = arguments.emit == "static", isArtifact = arguments.emit == "artifact";
+  std::vector<OutputPath> outputs;
+  if (isStatic)
+    for (const char *extension : {".ajour", ".o", ".h"})
+      outputs.push_back({"--output", staticPrefix(arguments) + extension});
+  else
+    outputs.push_back({"--output", arguments.output});
+  if (arguments.report != "-")
+    outputs.push_back({"--report", arguments.report});
+  checkOutputPaths(outputs, filesRead(arguments));
+  std::error_code error;
+  const std::string &artifact = outputs[0].path;
+  if (isArtifact && extensionOf(artifact) != "ajour" && std::filesystem::is_regular_file(artifact, error) && fileBytes(artifact) > 0) {
+    std::string head(sizeof(AJOUR_ARTIFACT_MAGIC) - 1, '\0');
+    std::ifstream(artifact, std::ios::binary).read(head.data(), std::streamsize(head.size()));
+    if (head != std::string(AJOUR_ARTIFACT_MAGIC, head.size()))
+      throw ToolError("--output " + artifact + ": is there and is no artifact; give another name, or remove it");
+  }
+  for (const OutputPath &output : outputs)
+    if (!output.path.empty())
+      checkWritable(output.path);
+}
+
 /// As JSON where the file's name says so; "-" is stdout.
 void writeReport(const std::string &path, const CompileReport &report) {
   std::string text = extensionOf(path) == "json" ? reportJson(report) : reportText(report);
@@ -108,6 +136,7 @@ void writeReport(const std::string &path, const CompileReport &report) {
 void runCompile(const CompileCommand &arguments) {
   CompileOptions options = optionsOf(arguments);
   checkArguments(arguments, options);
+  checkOutputs(arguments);
   Progress progress;
   attachProgress(options, progress);
   CompileReport report;

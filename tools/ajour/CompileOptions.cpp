@@ -40,7 +40,7 @@ DimBounds parseBounds(const std::string &text) {
     } catch (const std::exception &) {
     }
     if (used != digits.size() || digits.empty() || value < 0)
-      throw CLI::ValidationError("--dim", "'" + text + "' is neither a size nor MIN..MAX");
+      throw ToolError("'" + text + "' is neither a size nor MIN..MAX");
     return value;
   };
   if (dots == std::string::npos) {
@@ -52,10 +52,10 @@ DimBounds parseBounds(const std::string &text) {
   return bounds;
 }
 
-std::pair<std::string, std::string> splitNamed(const std::string &option, const std::string &text) {
+std::pair<std::string, std::string> splitNamed(const std::string &text) {
   size_t equals = text.rfind('=');
   if (equals == std::string::npos || equals == 0)
-    throw CLI::ValidationError(option, "'" + text + "' is not NAME=VALUE");
+    throw ToolError("'" + text + "' is not NAME=VALUE");
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
@@ -80,11 +80,14 @@ CompileOptions optionsOf(const CompileArguments &arguments) {
   }
   options.import.floatProducts = arguments.floatProducts;
   for (const std::string &text : arguments.dims) {
-    auto [name, value] = splitNamed("--dim", text);
-    options.import.dims[name] = parseBounds(value);
+    auto [name, value] = splitNamed(text);
+    if (!options.import.dims.emplace(name, parseBounds(value)).second)
+      throw CLI::ValidationError("--dim", "'" + name + "' is given twice");
   }
   for (const std::string &text : arguments.bindings) {
-    auto [name, file] = splitNamed("--bind", text);
+    auto [name, file] = splitNamed(text);
+    if (options.import.bindings.count(name))
+      throw CLI::ValidationError("--bind", "'" + name + "' is given twice");
     tools::HostTensor array = readNpy(file);
     ajour::HostTensor tensor;
     tensor.elementType = array.type;
@@ -94,6 +97,13 @@ CompileOptions optionsOf(const CompileArguments &arguments) {
     options.import.bindings[name] = std::move(tensor);
   }
   return options;
+}
+
+std::vector<std::string> filesRead(const CompileArguments &arguments) {
+  std::vector<std::string> files = {arguments.model};
+  for (const std::string &text : arguments.bindings)
+    files.push_back(splitNamed(text).second);
+  return files;
 }
 
 void attachProgress(CompileOptions &options, Progress &progress) {
@@ -115,9 +125,9 @@ void addImportOptions(CLI::App &command, CompileArguments &arguments) {
 
 void addImportSettings(CLI::App &command, CompileArguments &arguments) {
   command.add_option("--dim", arguments.dims, "NAME=SIZE or NAME=MIN..MAX of a symbolic dimension")
-      ->check(checkedBy([](const std::string &text) { parseBounds(splitNamed("--dim", text).second); }));
+      ->check(checkedBy([](const std::string &text) { parseBounds(splitNamed(text).second); }));
   command.add_option("--bind", arguments.bindings, "NAME=FILE.npy makes an input a constant")
-      ->check(checkedBy([](const std::string &text) { splitNamed("--bind", text); }));
+      ->check(checkedBy([](const std::string &text) { splitNamed(text); }));
   command.add_option("--kv", arguments.caches, "How a language model keeps keys and values: f32, f16, int8 or int4; KEYS,VALUES for each its own")
       ->delimiter(',')
       ->expected(1, 2)

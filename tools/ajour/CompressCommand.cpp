@@ -36,7 +36,31 @@ void writeModel(const CompressCommand &command, const std::string &bytes) {
   writeFile((fs::path(command.output) / "model.safetensors").string(), bytes);
 }
 
+/// Before the work, which takes long.
+void checkOutput(const CompressCommand &command) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> inputs = filesRead(command);
+  inputs.push_back(command.recipe);
+  for (const std::string &spec : command.calibration.files) // with and without NAME= in front
+    inputs.insert(inputs.end(), {spec, spec.substr(spec.find('=') + 1)});
+  std::string from = extensionOf(command.model), to = extensionOf(command.output);
+  std::error_code error;
+  bool isFolder = fs::is_directory(command.model, error);
+  if (isFolder && to != "safetensors") {
+    if (fs::equivalent(command.model, command.output, error))
+      throw ToolError("--output " + command.output + ": would overwrite the model that is read; give another folder");
+    if (fs::exists(command.output, error) && !fs::is_directory(command.output, error))
+      throw ToolError("--output " + command.output + ": is a file, expected a folder like the model");
+    return;
+  }
+  if (!isFolder && isModelFile(command.model) && isModelFile(command.output) && from != to)
+    throw ToolError("--output " + command.output + ": is named like a model of another format, and ." + from + " is written");
+  checkOutputPaths({{"--output", command.output}}, inputs);
+  checkWritable(command.output);
+}
+
 void runCompress(const CompressCommand &command) {
+  checkOutput(command);
   Bytes text = readFile(command.recipe, 1 << 20);
   compress::CompressOptions options;
   options.import = optionsOf(command).import;

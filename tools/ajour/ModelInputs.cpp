@@ -9,6 +9,7 @@
 #include "ajour/Reference/State.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 namespace ajour::tools {
@@ -94,7 +95,7 @@ std::vector<HostTensor> splitArray(HostTensor array, const TensorInfo &info, con
   std::optional<uint64_t> one = byteSize(info.shape, 1);
   bool fixed = std::find(info.shape.begin(), info.shape.end(), -1) == info.shape.end();
   int64_t elements = array.numElements();
-  if (!fixed || !one || *one == 0 || elements == int64_t(*one) || elements % int64_t(*one) || array.shape.empty() ||
+  if (!fixed || !one || *one == 0 || elements == 0 || elements == int64_t(*one) || elements % int64_t(*one) || array.shape.empty() ||
       array.shape[0] % (elements / int64_t(*one))) {
     fitShape(array, info, file);
     return {convertTensor(std::move(array), info, file)};
@@ -120,6 +121,11 @@ std::vector<HostTensor> loadMany(const InputFile &input, const TensorInfo &info,
   }
   if (int64_t(tensors.size()) > arguments.samples)
     tensors.resize(size_t(arguments.samples));
+  // One of them would spread into every sum over the inputs.
+  for (const HostTensor &tensor : tensors)
+    for (int64_t i = 0, e = isIntegerType(tensor.type) ? 0 : tensor.numElements(); i < e; ++i)
+      if (!std::isfinite(getReal(tensor, i)))
+        throw ToolError(input.path + ": holds a value that is not finite, which says nothing of what weights are used for; give inputs as the model gets them");
   return tensors;
 }
 
@@ -160,7 +166,7 @@ void addCalibrationOptions(CLI::App &command, CalibrationArguments &arguments) {
                   "NAME=FILE or FILE: .npy with one input or many, picture, .wav, or a folder of them; default synthetic")
       ->type_name("NAME=FILE");
   command.add_option("--samples", arguments.samples, "Most inputs to use; default 128")->check(CLI::Range(1, 100000));
-  command.add_option("--seed", arguments.seed, "Of synthetic inputs");
+  command.add_option("--seed", arguments.seed, "Of synthetic inputs")->check(wholeNumber(0, UINT64_MAX));
   addImageOptions(command, arguments.image);
 }
 

@@ -95,11 +95,15 @@ void registerTokenizeCommand(CLI::App &app) {
   command->add_option("FILE", a.file, "GGUF model or tokenizer.json")->required();
   CLI::Option *text = command->add_option("TEXT", a.text, "Text, UTF-8");
   CLI::Option *file = command->add_option("--file", a.textFile, "File that holds the text")->excludes(text);
-  command->add_option("--decode", a.ids, "Tokens to show as text instead, separated by commas")->delimiter(',')->excludes(text)->excludes(file);
+  CLI::Option *decode = command->add_option("--decode", a.ids, "Tokens to show as text instead, separated by commas")->delimiter(',')->excludes(text)->excludes(file);
   command->add_flag("--add-special", a.addSpecial, "Put the model's begin and end tokens around the text");
   command->add_flag("--special", a.parseSpecial, "Read and show control tokens by their texts");
   command->add_flag("--pieces", a.pieces, "One token a line, with what it stands for");
-  command->callback([arguments] { tokenize(*arguments); });
+  command->callback([=] {
+    if (!*text && !*file && !*decode)
+      throw CLI::ValidationError("TEXT", "is missing, as are --file and --decode; give one of them");
+    tokenize(*arguments);
+  });
 }
 
 } // namespace ajour::tools

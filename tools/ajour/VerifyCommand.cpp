@@ -4,6 +4,7 @@
 #include "ajour/Pipeline/Verify.h"
 #include "ajour/Reference/State.h"
 #include "ajour/Support/Diagnostics.h"
+#include "ajour/Target/CpuTarget.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -48,6 +49,10 @@ void runVerify(const VerifyCommand &command) {
   options.steps = command.steps;
   options.allLevels = command.allLevels;
   options.threads = command.threads;
+  if (!options.compile.levels.empty() &&
+      llvm::none_of(options.compile.levels, [](ajour_cpu_level level) { return lookupCpuLevel(level)->arch == hostArch(); }))
+    throw CLI::ValidationError(command.targets.empty() ? "--cpu" : "--target",
+                               "verify runs the code on this machine, which has another architecture");
   Progress progress;
   attachProgress(options.compile, progress);
   auto context = makeContext();
@@ -84,20 +89,20 @@ void registerVerifyCommand(CLI::App &app) {
   command->add_option("-i,--input", arguments->inputs, "NAME=FILE or FILE (.npy, picture, .wav, raw); default random")
       ->type_name("NAME=FILE");
   addImageOptions(*command, arguments->image);
-  command->add_option("--seed", arguments->seed, "Of random inputs");
+  command->add_option("--seed", arguments->seed, "Of random inputs")->check(wholeNumber(0, UINT64_MAX));
   command->add_option("--tolerance", arguments->tolerance,
                       "Of floats, relative to the tensor's largest and to the value; default 1e-4")
-      ->check(CLI::NonNegativeNumber);
+      ->check(realNumber(0, 1e30));
   command->add_option("--steps", arguments->steps, "Of integers that floats are rounded to; default 1")
-      ->check(CLI::NonNegativeNumber);
+      ->check(wholeNumber(0, uint64_t(1) << 62));
   command->add_option("--calls", arguments->calls,
                       "Calls one after the other, each with the state that the one before left; default 3 for a model "
                       "with state, else 1")
-      ->check(CLI::PositiveNumber)
+      ->check(wholeNumber(1, 1000000))
       ->type_name("N");
   command->add_flag("--all-levels", arguments->allLevels, "Every code level of this machine, not only the best");
   command->add_option("-t,--threads", arguments->threads, "Threads that run the model")->check(CLI::Range(1, 256));
-  command->add_option("--rows", arguments->rows, "Dispatches in the table; default 10");
+  command->add_option("--rows", arguments->rows, "Dispatches in the table; default 10")->check(wholeNumber(0, 1000000));
   command->callback([arguments] { runVerify(*arguments); });
 }
 

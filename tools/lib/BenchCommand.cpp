@@ -205,6 +205,14 @@ void benchFile(const std::string &file, const std::vector<Peer> &found, BenchOpt
 void bench(BenchOptions options, const CommandHooks &hooks) {
   if (options.threads.empty())
     options.threads = {ajour_cpu_performance_cores()};
+  std::vector<std::string> inputs = options.files;
+  inputs.insert(inputs.end(), options.models.begin(), options.models.end());
+  for (const std::string &spec : options.inputs) // with and without NAME= in front
+    inputs.insert(inputs.end(), {spec, spec.substr(spec.find('=') + 1)});
+  checkOutputPaths({{"--json", options.jsonFile}, {"--plot", options.plotFile}}, inputs);
+  for (const std::string &path : {options.jsonFile, options.plotFile})
+    if (!path.empty())
+      checkWritable(path);
   std::vector<Peer> found;
   for (const std::string &spec : options.against) {
     size_t equals = spec.find('=');

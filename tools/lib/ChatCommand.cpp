@@ -26,6 +26,8 @@ public:
     if (!arguments.templateFile.empty()) {
       Bytes bytes = readFile(arguments.templateFile);
       source.assign(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+      if (source.empty())
+        throw ToolError(arguments.templateFile + ": is empty, expected a chat template");
     }
   }
 
@@ -74,10 +76,18 @@ private:
     options.add_generation_prompt = 1;
     options.chat_template = source.empty() ? nullptr : source.c_str();
     options.variables = arguments.variables.empty() ? nullptr : arguments.variables.c_str();
-    size_t bytes = 0;
-    check(ajour_tokenizer_render_chat(language.tokenizer.get(), messages.data(), messages.size(), &options, nullptr, 0, &bytes));
-    std::string text(bytes, '\0');
-    check(ajour_tokenizer_render_chat(language.tokenizer.get(), messages.data(), messages.size(), &options, text.data(), text.size(), &bytes));
+    auto render = [&](char *text, size_t capacity) {
+      size_t bytes = 0;
+      try {
+        check(ajour_tokenizer_render_chat(language.tokenizer.get(), messages.data(), messages.size(), &options, text, capacity, &bytes));
+      } catch (const ToolError &error) {
+        bool none = source.empty() && std::string(error.what()).find("brings no chat template") != std::string::npos;
+        throw ToolError((source.empty() ? arguments.file : arguments.templateFile) + ": " + error.what() + (none ? " with --template FILE" : ""));
+      }
+      return bytes;
+    };
+    std::string text(render(nullptr, 0), '\0');
+    render(text.data(), text.size());
     return text;
   }
 

@@ -19,6 +19,8 @@ namespace {
   throw ToolError(path + ": " + what + ": " + std::strerror(error));
 }
 
+constexpr uint64_t maxPipeBytes = uint64_t(256) << 20;
+
 /// Closes a descriptor at the end of a scope.
 struct Closer {
   int descriptor;
@@ -37,11 +39,19 @@ Bytes readFile(const std::string &path, uint64_t limitBytes) {
     failErrno(path, "cannot read");
   if (S_ISDIR(status.st_mode))
     throw ToolError(path + ": is a directory, expected a file");
+  // A device may never end.
+  bool isEndless = !S_ISREG(status.st_mode) && limitBytes > maxPipeBytes;
+  if (isEndless)
+    limitBytes = maxPipeBytes;
+  auto tooLarge = [&] {
+    return ToolError(path + ": is larger than " + std::to_string(limitBytes) + " bytes" +
+                     (isEndless ? ", the most that is read from a pipe or device" : ""));
+  };
   Bytes bytes;
   // Pipes and devices report no size, so the size is only a first guess.
   size_t chunk = std::max<size_t>(static_cast<size_t>(std::max<off_t>(status.st_size, 0)) + 1, 65536);
   if (static_cast<uint64_t>(std::max<off_t>(status.st_size, 0)) > limitBytes)
-    throw ToolError(path + ": is larger than " + std::to_string(limitBytes) + " bytes");
+    throw tooLarge();
   for (;;) {
     size_t used = bytes.size();
     bytes.resize(used + chunk);
@@ -56,7 +66,7 @@ Bytes readFile(const std::string &path, uint64_t limitBytes) {
     }
     bytes.resize(used + static_cast<size_t>(count));
     if (bytes.size() > limitBytes)
-      throw ToolError(path + ": is larger than " + std::to_string(limitBytes) + " bytes");
+      throw tooLarge();
     chunk = 65536;
   }
 }

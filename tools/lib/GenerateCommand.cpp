@@ -27,10 +27,10 @@ void generateText(GenerateArguments &arguments, const CommandHooks &hooks) {
   uint32_t flags = AJOUR_TEXT_ADD_SPECIAL | (arguments.settings.special ? AJOUR_TEXT_SPECIAL : 0);
   std::vector<int32_t> prompt = encode(language.tokenizer.get(), promptOf(arguments), flags);
   if (prompt.empty())
-    throw ToolError("--prompt: the text is empty and the model has no token to begin with");
+    throw ToolError((arguments.promptFile.empty() ? "--prompt" : arguments.promptFile) + ": the text is empty and the model has no token to begin with");
   int64_t context = language.info().context;
   if (context >= 0 && int64_t(prompt.size()) > context)
-    throw ToolError("--prompt: the text is " + std::to_string(prompt.size()) + " tokens long, the model takes " + std::to_string(context));
+    throw ToolError((arguments.promptFile.empty() ? "--prompt" : arguments.promptFile) + ": the text is " + std::to_string(prompt.size()) + " tokens long, the model takes " + std::to_string(context));
   check(ajour_generator_set_prompt(language.generator.get(), prompt.data(), prompt.size(), nullptr));
   bool first = true;
   generate(language.generator.get(), arguments.settings, [&](const ajour_generated &generated) {

@@ -65,6 +65,23 @@ bool hasOversizedHuffmanTable(std::span<const std::byte> bytes) {
 }
 } // namespace
 
+/// Bytes that the file of a BMP picture must have, or 0 of another kind. stb_image takes what is missing for black.
+static int64_t bmpBytes(std::span<const std::byte> bytes) {
+  auto number = [&](size_t at, size_t size) {
+    uint32_t value = 0;
+    for (size_t i = size; i-- > 0;)
+      value = value << 8 | std::to_integer<uint32_t>(bytes[at + i]);
+    return value;
+  };
+  if (bytes.size() < 30 || number(0, 2) != 0x4d42)
+    return 0;
+  bool isOld = number(14, 4) == 12; // OS/2's header has sizes of 16 bits
+  int64_t width = isOld ? number(18, 2) : int32_t(number(18, 4)), height = isOld ? number(20, 2) : int32_t(number(22, 4));
+  int64_t bits = number(isOld ? 24 : 28, 2), rowBytes = (std::abs(width) * bits + 31) / 32 * 4;
+  // The last row may lack what fills it up to whole words.
+  return height == 0 ? 0 : number(10, 4) + rowBytes * (std::abs(height) - 1) + (std::abs(width) * bits + 7) / 8;
+}
+
 Image decodeImage(std::span<const std::byte> bytes, int channels, const std::string &file) {
   const auto *data = reinterpret_cast<const stbi_uc *>(bytes.data());
   if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max()))
@@ -80,6 +97,9 @@ Image decodeImage(std::span<const std::byte> bytes, int channels, const std::str
   if (static_cast<int64_t>(width) * height > maxPixels)
     throw ToolError(file + ": the picture has " + std::to_string(width) + "x" + std::to_string(height) +
                     " pixels, more than " + std::to_string(maxPixels));
+  if (int64_t needed = bmpBytes(bytes); needed > size)
+    throw ToolError(file + ": the picture is cut off: it has " + std::to_string(size) + " bytes, " + std::to_string(width) + "x" +
+                    std::to_string(height) + " pixels take " + std::to_string(needed));
   std::unique_ptr<stbi_uc, void (*)(void *)> decoded(
       stbi_load_from_memory(data, size, &width, &height, &stored, channels), stbi_image_free);
   if (!decoded)
@@ -163,7 +183,7 @@ void checkOptions(const ImageOptions &options, int channels) {
     throw ToolError("--input-range takes two numbers, found " + std::to_string(options.range.size()));
   for (const auto &[name, list] : {std::pair("--mean", &options.mean), std::pair("--std", &options.std)})
     if (list->size() > 1 && list->size() != static_cast<size_t>(channels))
-      throw ToolError(std::string(name) + " has " + std::to_string(list->size()) + " numbers, expected 1 or " +
+      throw ToolError(std::string(name) + " has " + std::to_string(list->size()) + " numbers, expected " + (channels == 1 ? "" : "1 or ") +
                       std::to_string(channels) + ", one for each channel");
   for (double value : options.std)
     if (value == 0 || !std::isfinite(value))

@@ -1,10 +1,10 @@
 //===- Inputs.cpp - Files as model inputs ---------------------------------===//
 
 #include "ToolSupport/Inputs.h"
+#include "ToolSupport/Checks.h"
 #include "ToolSupport/Npy.h"
 #include "ToolSupport/Wav.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
 namespace ajour::tools {
@@ -40,6 +40,8 @@ InputFile parseSpec(const std::string &spec, const std::vector<TensorInfo> &inpu
       throw ToolError("--input " + spec + ": expected NAME=FILE with one of the model's inputs " + listNames(inputs));
     file = {0, spec, 0};
   }
+  if (file.path.empty())
+    throw ToolError("--input '" + spec + "': names no file; expected NAME=FILE");
   size_t colon = file.path.rfind(':');
   if (colon != std::string::npos)
     if (uint32_t type = elementTypeFromName(file.path.substr(colon + 1))) {
@@ -135,7 +137,11 @@ std::vector<HostTensor> loadSequence(const InputFile &file, const TensorInfo &in
     return {loadInput(file, info, options)};
   std::vector<HostTensor> parts;
   std::vector<int64_t> shape(all.shape.begin() + 1, all.shape.end());
-  size_t count = static_cast<size_t>(all.shape[0]), bytes = count ? all.data.size() / count : 0;
+  size_t count = static_cast<size_t>(all.shape[0]);
+  if (count == 0)
+    throw ToolError(file.path + ": has shape " + shapeText(all.shape) + ", a sequence of nothing; expected at least one of " +
+                    shapeText(info.shape) + " for input '" + info.name + "'");
+  size_t bytes = all.data.size() / count;
   for (size_t i = 0; i < count; ++i) {
     auto begin = all.data.begin() + static_cast<ptrdiff_t>(i * bytes);
     HostTensor part{all.type, shape, {}};
@@ -199,16 +205,19 @@ void addImageOptions(CLI::App &command, ImageOptions &options) {
                   "values of pixels 0 and 255; default 0,1 for floats and the raw pixel for integers (i8: pixel - 128)")
       ->delimiter(',')
       ->expected(2)
+      ->check(finiteNumber())
       ->type_name("LOW,HIGH")
       ->group("Pictures");
   command.add_option("--mean", options.mean, "subtracted after --input-range, one number or one for each channel")
       ->delimiter(',')
       ->expected(1, 4)
+      ->check(finiteNumber())
       ->type_name("M[,M...]")
       ->group("Pictures");
   command.add_option("--std", options.std, "divides after --mean, one number or one for each channel")
       ->delimiter(',')
       ->expected(1, 4)
+      ->check(finiteNumber())
       ->type_name("S[,S...]")
       ->group("Pictures");
 }

@@ -59,7 +59,7 @@ public:
 
 private:
   [[noreturn]] static void fail(const std::string &place, const std::string &problem) {
-    throw ToolError("--json-schema: " + place + ": " + problem);
+    throw ToolError(place + ": " + problem);
   }
 
   /// A common rule and those that it uses.
@@ -243,7 +243,7 @@ std::string grammarOfSchema(const std::string &schema) {
     parsed = json::parse(schema);
   } catch (const json::exception &error) {
     std::string what = error.what();
-    throw ToolError("--json-schema: the schema is no JSON: " + what.substr(what.find("] ") + 2));
+    throw ToolError("the schema is no JSON: " + what.substr(what.find("] ") + 2));
   }
   return Converter(parsed).run();
 }

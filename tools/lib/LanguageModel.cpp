@@ -5,6 +5,7 @@
 #include "ToolSupport/JsonSchema.h"
 
 #include <atomic>
+#include <cfloat>
 #include <csignal>
 #include <cstdio>
 
@@ -40,6 +41,10 @@ static ModelPointer loadLanguageModel(const std::string &file, const std::string
   ModelPointer model = loadModel(artifact);
   if (ajour_model_find_output(model.get(), "logits") < 0)
     throw ToolError(file + ": is no language model: it has no output 'logits'");
+  const void *description = nullptr;
+  size_t bytes = 0;
+  if (ajour_model_attachment(model.get(), "tokenizer", &description, &bytes) != AJOUR_OK)
+    throw ToolError(file + ": brings no tokenizer; compile a GGUF file, or a folder that has a tokenizer.json");
   return model;
 }
 
@@ -79,8 +84,13 @@ void GenerateSettings::openGrammar(const ajour_tokenizer *tokenizer) {
     return;
   Bytes bytes = readFile(file);
   std::string text(reinterpret_cast<const char *>(bytes.data()), bytes.size());
-  if (!schemaFile.empty())
-    text = grammarOfSchema(text);
+  if (!schemaFile.empty()) {
+    try {
+      text = grammarOfSchema(text);
+    } catch (const ToolError &error) {
+      throw ToolError(file + ": " + error.what());
+    }
+  }
   ajour_grammar *opened = nullptr;
   if (ajour_grammar_create(tokenizer, text.data(), text.size(), &opened) != AJOUR_OK)
     throw ToolError(file + ": " + ajour_last_message());
@@ -90,16 +100,16 @@ void GenerateSettings::openGrammar(const ajour_tokenizer *tokenizer) {
 
 void addGenerateOptions(CLI::App &command, GenerateSettings &settings) {
   ajour_generate_options &v = settings.values;
-  command.add_option("-n,--tokens", v.max_tokens, "most tokens to generate; 0: as many as the model takes")->type_name("N")->capture_default_str();
-  command.add_option("--temperature", v.temperature, "0: always the most likely token")->check(CLI::NonNegativeNumber)->capture_default_str();
-  command.add_option("--top-k", v.top_k, "choose among the K most likely; 0: all")->check(CLI::NonNegativeNumber)->capture_default_str();
-  command.add_option("--top-p", v.top_p, "choose among the fewest that reach this probability")->check(CLI::Range(0.0, 1.0))->capture_default_str();
-  command.add_option("--min-p", v.min_p, "leave out what is less likely than this share of the most likely")->check(CLI::Range(0.0, 1.0))->capture_default_str();
-  command.add_option("--repetition-penalty", v.repetition_penalty, "above 1: recent tokens become less likely")->check(CLI::PositiveNumber)->capture_default_str();
-  command.add_option("--frequency-penalty", v.frequency_penalty, "taken off a recent token's logit for each time that it was said")->capture_default_str();
-  command.add_option("--presence-penalty", v.presence_penalty, "taken off a recent token's logit once")->capture_default_str();
+  command.add_option("-n,--tokens", v.max_tokens, "most tokens to generate; 0: as many as the model takes")->check(wholeNumber(0, UINT32_MAX))->type_name("N")->capture_default_str();
+  command.add_option("--temperature", v.temperature, "0: always the most likely token")->check(realNumber(0, FLT_MAX))->capture_default_str();
+  command.add_option("--top-k", v.top_k, "choose among the K most likely; 0: all")->check(wholeNumber(0, INT32_MAX))->capture_default_str();
+  command.add_option("--top-p", v.top_p, "choose among the fewest that reach this probability")->check(realNumber(0, 1))->capture_default_str();
+  command.add_option("--min-p", v.min_p, "leave out what is less likely than this share of the most likely")->check(realNumber(0, 1))->capture_default_str();
+  command.add_option("--repetition-penalty", v.repetition_penalty, "above 1: recent tokens become less likely")->check(realNumber(0, FLT_MAX, /*open=*/true))->capture_default_str();
+  command.add_option("--frequency-penalty", v.frequency_penalty, "taken off a recent token's logit for each time that it was said")->check(finiteNumber())->capture_default_str();
+  command.add_option("--presence-penalty", v.presence_penalty, "taken off a recent token's logit once")->check(finiteNumber())->capture_default_str();
   command.add_option("--penalty-window", v.penalty_window, "how many tokens back are recent; -1: all")->check(CLI::Range(-1, 1 << 30))->capture_default_str();
-  command.add_option("--seed", v.seed, "of the random choice; the same seed gives the same text")->capture_default_str();
+  command.add_option("--seed", v.seed, "of the random choice; the same seed gives the same text")->check(wholeNumber(0, UINT64_MAX))->capture_default_str();
   command.add_option("--stop", settings.stops, "end before this text; may be given several times")
       ->take_all()
       ->expected(1)

@@ -1,6 +1,7 @@
 //===- Npy.cpp - NumPy array files ----------------------------------------===//
 
 #include "ToolSupport/Npy.h"
+#include "ajour/Support/Printable.h"
 
 #include <algorithm>
 #include <cstring>
@@ -50,7 +51,7 @@ public:
   }
 
   [[noreturn]] void fail(const std::string &what) const {
-    throw ToolError(file + ": not a .npy file that can be read: " + what);
+    throw ToolError(file + ": not a .npy file that can be read: " + printable(what));
   }
 
 private:

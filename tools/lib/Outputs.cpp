@@ -1,6 +1,7 @@
 //===- Outputs.cpp - Answers as lines -------------------------------------===//
 
 #include "ToolSupport/Outputs.h"
+#include "ajour/Support/Printable.h"
 
 #include <algorithm>
 #include <cctype>
@@ -39,7 +40,7 @@ std::string formatTop(const std::vector<RankedElement> &elements, const std::vec
       if (static_cast<size_t>(element.index) >= labels.size())
         throw ToolError(labelsFile + ": has " + std::to_string(labels.size()) + " labels, the answer is number " +
                         std::to_string(element.index) + " counted from 0");
-      text += ' ' + labels[static_cast<size_t>(element.index)];
+      text += ' ' + printable(labels[static_cast<size_t>(element.index)]);
     }
     text += '\n';
   }

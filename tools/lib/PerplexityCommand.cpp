@@ -53,6 +53,9 @@ Measured measure(const PerplexityArguments &arguments, LanguageModel &language, 
 }
 
 void perplexity(const PerplexityArguments &arguments, const CommandHooks &hooks) {
+  checkOutputPaths({{"--json", arguments.json}}, {arguments.file, arguments.text});
+  if (!arguments.json.empty())
+    checkWritable(arguments.json);
   LanguageModel language(arguments.file, hooks, arguments.threads);
   int64_t context = language.info().context, usual = 512;
   int64_t window = arguments.window != 0 ? arguments.window : context < 0 ? usual : std::min(usual, context);
@@ -86,7 +89,7 @@ void registerPerplexityCommand(CLI::App &app, const CommandHooks &hooks) {
       ->check(CLI::Range(int64_t(2), int64_t(1) << 31))
       ->type_name("N");
   command->add_option("--stride", arguments->stride, "windows begin this many tokens behind each other, and their last so many tokens count")
-      ->check(CLI::PositiveNumber)
+      ->check(wholeNumber(1, uint64_t(1) << 31))
       ->type_name("N");
   command->add_option("--json", arguments->json, "write the results as JSON")->type_name("FILE");
   command->add_option("-t,--threads", arguments->threads, "threads; default: the number of performance cores")

@@ -2,6 +2,7 @@
 
 #include "ToolSupport/Commands.h"
 #include "ToolSupport/HostTensor.h"
+#include "ajour/Support/Printable.h"
 
 #include <cctype>
 #include <cstdio>
@@ -9,23 +10,11 @@
 
 namespace ajour::tools {
 
-CLI::Validator checkedBy(std::function<void(const std::string &)> parse) {
-  auto check = [parse = std::move(parse)](std::string &value) {
-    try {
-      parse(value);
-    } catch (const ToolError &error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
-  return CLI::Validator(check, "");
-}
-
 void printError(const std::exception &error) {
   if (!dynamic_cast<const DiagnosedError *>(&error))
-    std::fprintf(stderr, "error: %s\n", error.what());
+    std::fprintf(stderr, "error: %s\n", printable(error.what(), /*keepLines=*/true).c_str());
   else if (*error.what())
-    std::fprintf(stderr, "%s\n", error.what());
+    std::fprintf(stderr, "%s\n", printable(error.what(), /*keepLines=*/true).c_str());
 }
 
 /// An option takes one argument each time that it is given, so that what follows it (the model) is not swallowed.
@@ -35,6 +24,25 @@ static void takeOneArgument(CLI::App &app) {
       option->allow_extra_args(false);
   for (CLI::App *command : app.get_subcommands([](CLI::App *) { return true; }))
     takeOneArgument(*command);
+}
+
+/// What an error of the command line says.
+static std::string messageOf(const CLI::ParseError &error, const CLI::App &app) {
+  std::vector<std::string> rest = app.remaining();
+  if (app.get_subcommands().empty() && !rest.empty() && rest[0].rfind('-', 0) != 0) {
+    std::string known;
+    for (const CLI::App *command : app.get_subcommands([](const CLI::App *) { return true; }))
+      known += (known.empty() ? "" : ", ") + command->get_name();
+    return "there is no command '" + rest[0] + "'; there are " + known;
+  }
+  std::string message = error.what();
+  if (message.size() > 1 && !std::isupper(static_cast<unsigned char>(message[1])))
+    message[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(message[0])));
+  // CLI11 puts the option in front of what a check says, which may name it itself.
+  size_t colon = message.find(": ");
+  if (colon != std::string::npos && colon > 0 && message.compare(colon + 2, colon, message, 0, colon) == 0)
+    message.erase(0, colon + 2);
+  return message;
 }
 
 int runProgram(CLI::App &app, int argc, char **argv) {
@@ -48,10 +56,10 @@ int runProgram(CLI::App &app, int argc, char **argv) {
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0) // --help, --version
       return app.exit(error);
-    std::string message = error.what();
-    if (message.size() > 1 && !std::isupper(static_cast<unsigned char>(message[1])))
-      message[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(message[0])));
-    std::fprintf(stderr, "error: %s\nrun '%s --help' for the options\n", message.c_str(), app.get_name().c_str());
+    std::string program = app.get_name();
+    for (const CLI::App *command : app.get_subcommands())
+      program += " " + command->get_name();
+    std::fprintf(stderr, "error: %s\nrun '%s --help' for the options\n", printable(messageOf(error, app)).c_str(), program.c_str());
     return 2;
   } catch (const ToolError &error) {
     std::fflush(stdout);

@@ -49,8 +49,11 @@ size_t findTopOutput(const RunOptions &options, const std::vector<TensorInfo> &o
 /// The answer to --top: a matrix of several rows has a ranking for each row.
 std::string formatRanking(const RunOptions &options, const HostTensor &tensor, const TensorInfo &info) {
   std::vector<std::string> labels;
-  if (!options.labelsFile.empty())
+  if (!options.labelsFile.empty()) {
     labels = readLines(options.labelsFile);
+    if (labels.empty())
+      throw ToolError(options.labelsFile + ": is empty, expected a label for each index, one a line");
+  }
   int64_t rows = tensor.shape.size() == 2 ? tensor.shape[0] : 1;
   size_t rowBytes = rows > 0 ? tensor.data.size() / static_cast<size_t>(rows) : 0;
   std::string text;
@@ -122,6 +125,27 @@ void writeProfile(ajour_session *session, const std::string &target) {
   std::fputs(text.c_str(), stderr);
 }
 
+/// Where --output puts each output; empty without it.
+std::vector<std::string> outputPaths(const RunOptions &options, const std::vector<TensorInfo> &outputs) {
+  std::vector<std::string> paths;
+  if (!options.outputDirectory.empty())
+    for (const std::string &name : outputFileNames(outputs))
+      paths.push_back(options.outputDirectory + "/" + name + ".npy");
+  return paths;
+}
+
+void checkOutputs(const RunOptions &options, const std::vector<InputFile> &files, const std::vector<std::string> &written) {
+  std::vector<OutputPath> outputs;
+  for (const std::string &path : written)
+    outputs.push_back({"--output", path});
+  if (options.profile != "true") // What a flag without a value holds.
+    outputs.push_back({"--profile", options.profile});
+  std::vector<std::string> inputs = {options.file, options.labelsFile};
+  for (const InputFile &file : files)
+    inputs.push_back(file.path);
+  checkOutputPaths(outputs, inputs);
+}
+
 void runModel(const RunOptions &options, const CommandHooks &hooks) {
   ArtifactFor artifact(options.file, hooks);
   ModelPointer model = loadModel(artifact.path());
@@ -129,6 +153,8 @@ void runModel(const RunOptions &options, const CommandHooks &hooks) {
   std::vector<TensorInfo> outputs = outputInfos(model.get());
   std::vector<InputFile> files = resolveInputFiles(options.inputs, inputs);
   size_t topOutput = options.top > 0 ? findTopOutput(options, outputs) : 0;
+  std::vector<std::string> written = outputPaths(options, outputs);
+  checkOutputs(options, files, written);
 
   SessionPointer session =
       createSession(model.get(), options.threads, options.profile.empty() ? 0 : AJOUR_SESSION_PROFILE);
@@ -151,9 +177,8 @@ void runModel(const RunOptions &options, const CommandHooks &hooks) {
   }
   if (!options.outputDirectory.empty()) {
     makeDirectory(options.outputDirectory);
-    std::vector<std::string> names = outputFileNames(outputs);
     for (size_t i = 0; i < results.size(); ++i)
-      writeNpy(options.outputDirectory + "/" + names[i] + ".npy", results[i]);
+      writeNpy(written[i], results[i]);
   }
   if (!options.profile.empty())
     writeProfile(session.get(), options.profile);
@@ -183,7 +208,7 @@ void registerRunCommand(CLI::App &app, const CommandHooks &hooks) {
   command->add_option("-o,--output", options->outputDirectory, "write each output to DIR/NAME.npy")->type_name("DIR");
   CLI::Option *top =
       command->add_option("--top", options->top, "print the K largest elements of the output as 'index score label'")
-      ->check(CLI::PositiveNumber)
+      ->check(wholeNumber(1, 1000000000))
       ->type_name("K");
   command->add_option("--labels", options->labelsFile, "names of the indices, one a line from 0")
       ->needs(top)
@@ -197,7 +222,7 @@ void registerRunCommand(CLI::App &app, const CommandHooks &hooks) {
                     "--profile=FILE.json");
   CLI::Option *repeat =
       command->add_option("--repeat", options->repeat, "run N times and print the median time to stderr")
-          ->check(CLI::PositiveNumber)
+          ->check(wholeNumber(1, 1000000))
           ->type_name("N");
   command
       ->add_flag("--sequence", options->sequence,

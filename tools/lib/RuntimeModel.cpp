@@ -12,10 +12,25 @@
 
 namespace ajour::tools {
 
+namespace {
+
+/// Artifacts that were made for a moment, and the models that the user knows instead.
+std::vector<std::pair<std::string, std::string>> momentary;
+
+/// A message of the runtime with the user's own names of files.
+std::string withUsersNames(std::string message) {
+  for (const auto &[artifact, model] : momentary)
+    for (size_t at = message.find(artifact); at != std::string::npos; at = message.find(artifact, at + model.size()))
+      message.replace(at, artifact.size(), model);
+  return message;
+}
+
+} // namespace
+
 void check(ajour_status_code status) {
   if (status == AJOUR_OK)
     return;
-  std::string message = ajour_last_message();
+  std::string message = withUsersNames(ajour_last_message());
   throw ToolError(message.empty() ? ajour_status_text(status) : message);
 }
 
@@ -154,7 +169,7 @@ void inChildProcess(const std::string &what, const std::function<void()> &work) 
 
 } // namespace
 
-ArtifactFor::ArtifactFor(const std::string &path, const CommandHooks &hooks) : artifact(path) {
+ArtifactFor::ArtifactFor(const std::string &path, const CommandHooks &hooks) : user(path), artifact(path) {
   if (!hooks.isModel || !hooks.isModel(path))
     return;
   const char *temporary = std::getenv("TMPDIR");
@@ -164,11 +179,13 @@ ArtifactFor::ArtifactFor(const std::string &path, const CommandHooks &hooks) : a
     throw ToolError(failed + ": cannot make a temporary directory: " + std::strerror(errno));
   }
   artifact = directory + "/" + baseName(path) + ".ajour";
+  momentary.emplace_back(artifact, path);
   try {
     inChildProcess(path + ": compiling", [&] { hooks.compile(path, artifact); });
   } catch (...) {
     unlink(artifact.c_str());
     rmdir(directory.c_str());
+    std::erase(momentary, std::pair(artifact, user));
     throw;
   }
 }
@@ -178,6 +195,7 @@ ArtifactFor::~ArtifactFor() {
     return;
   unlink(artifact.c_str());
   rmdir(directory.c_str());
+  std::erase(momentary, std::pair(artifact, user));
 }
 
 void registerRuntimeCommands(CLI::App &app, CommandHooks hooks) {

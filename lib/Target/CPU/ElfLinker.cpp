@@ -41,6 +41,9 @@ static Error runLinker(ArrayRef<const char *> args) {
   const lld::DriverDef drivers[] = {{lld::Gnu, &lld::elf::link}};
   lld::Result result = lld::lldMain(args, stream, stream, drivers);
   usable = result.canRunAgain;
+  // Where the folder for temporary files is full, lld dies of the signal that a mapped page without room gives, and says nothing.
+  if (result.retCode != 0 && StringRef(text).trim().empty())
+    return createStringError("the linker died; see whether the folder for temporary files is full, and set TMPDIR to one with room");
   if (result.retCode != 0)
     return createStringError("linking the generated code failed: " + StringRef(text).rtrim());
   return Error::success();

@@ -87,7 +87,7 @@ void *openLibrary(const std::string &path, const std::vector<std::string> &fileN
   else if (fs::is_directory(path, error))
     candidates = findLibraries(path, fileNames);
   else
-    candidates = {path};
+    candidates = {path.find('/') == std::string::npos ? "./" + path : path}; // a bare name is looked for among the system's
   std::string why = "no " + fileNames[0] + " in it";
   for (const fs::path &candidate : candidates) {
     if (void *handle = dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL))

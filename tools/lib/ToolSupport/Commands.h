@@ -7,7 +7,8 @@
 #ifndef AJOUR_TOOLS_COMMANDS_H
 #define AJOUR_TOOLS_COMMANDS_H
 
-#include <CLI/CLI.hpp>
+#include "ToolSupport/Checks.h"
+
 #include <functional>
 #include <string>
 
@@ -26,9 +27,6 @@ struct CommandHooks {
 
 /// Adds run, inspect and bench. They do their work while `app` parses and throw ToolError.
 void registerRuntimeCommands(CLI::App &app, CommandHooks hooks = {});
-
-/// An option's check that makes whatever ToolError `parse` throws an error of the command line.
-CLI::Validator checkedBy(std::function<void(const std::string &)> parse);
 
 /// Prints an error to stderr, as "error: MESSAGE" unless it is a DiagnosedError.
 void printError(const std::exception &error);

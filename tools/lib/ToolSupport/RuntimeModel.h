@@ -56,7 +56,7 @@ public:
   bool compiled() const { return !directory.empty(); }
 
 private:
-  std::string artifact, directory;
+  std::string user, artifact, directory;
 };
 
 void registerRunCommand(CLI::App &app, const CommandHooks &hooks);
