@@ -146,11 +146,11 @@ TextStatus wordPieces(const tokenizer::Tokenizer &t, Bytes word, Buffer<int32_t>
     Bytes prefix = bytesOf(at == 0 ? t.word_prefix() : t.piece_prefix());
     key.clear();
     key.append(prefix.data, prefix.size);
-    key.append(word.data + at, word.size - at);
+    size_t size = std::min<size_t>(word.size - at, t.longest_token());
+    key.append(word.data + at, size);
     if (key.failed())
       return TextStatus::OutOfMemory;
     int32_t id = -1;
-    size_t size = std::min<size_t>(word.size - at, t.longest_token());
     for (; size > 0; --size) {
       // Only whole code points.
       if (at + size < word.size && (uint8_t(word.data[at + size]) & 0xc0) == 0x80)

@@ -40,6 +40,14 @@ TEST(Tokenizer, WordPieceTakesTheLongest) {
 }
 
 // A cased vocabulary that keeps accents must not decompose them.
+/// Work grows with the word's length, not with its square: this one would take hours.
+TEST(Tokenizer, WordPieceOfAWordWithoutEnd) {
+  LoadedTokenizer t;
+  loadJSON(document(R"({"type": "WordPiece", "unk_token": "[UNK]", "max_input_chars_per_word": 100000000, "continuing_subword_prefix": "##",
+            "vocab": {"[UNK]": 0, "x": 1, "##x": 2}})"), t);
+  EXPECT_EQ(t.encode(std::string(8 << 20, 'x')).size(), size_t(8) << 20);
+}
+
 TEST(Tokenizer, CasedWordPieceKeepsAccents) {
   LoadedTokenizer t;
   loadJSON(document(R"({"type": "WordPiece", "unk_token": "[UNK]", "vocab": {"[UNK]": 0, "schön": 1, "Müller": 2, "Größe": 3, "café": 4}})",

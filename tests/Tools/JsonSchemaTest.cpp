@@ -91,6 +91,12 @@ TEST(JsonSchema, MessagesNameThePlace) {
   refused(R"({"properties": {"a": {"pattern": "x"}}})", "#/properties/a: the keyword 'pattern' is not known");
   refused(R"({"type": "date"})", "#: the type \"date\" is not known");
   refused(R"({"enum": []})", "#: 'enum' is no list of values");
+  refused(R"({"type": "object", "required": 5})", "#: 'required' is no list of names");
+  refused(R"({"type": "object", "required": [5]})", "#: 'required' is no list of names");
+  std::string deep = "1";
+  for (int i = 0; i < 50; ++i)
+    deep = R"({"properties": {"abc": )" + deep + "}}";
+  refused(deep, ("#" + [] { std::string path; for (int i = 0; i < 50; ++i) path += "/properties/abc"; return path; }()).substr(0, 120) + "...: ");
   refused(R"({"anyOf": 1})", "#: 'anyOf' is no list of values");
   refused(R"({"$ref": "http://x"})", "#: '$ref' is \"http://x\", expected a place within the schema");
   refused(R"({"$ref": "#/a"})", "#: '$ref' names #/a, which does not exist");

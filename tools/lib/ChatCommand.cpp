@@ -36,9 +36,11 @@ public:
     turns.push_back({"user", line});
     std::vector<int32_t> prompt = encode(language.tokenizer.get(), render(), AJOUR_TEXT_ADD_SPECIAL | AJOUR_TEXT_SPECIAL);
     int64_t context = language.info().context;
-    if (context >= 0 && int64_t(prompt.size()) > context)
+    if (context >= 0 && int64_t(prompt.size()) > context) {
+      turns.pop_back();
       throw ToolError("the chat is " + std::to_string(prompt.size()) + " tokens long, the model takes " + std::to_string(context) +
                       "; /reset begins anew");
+    }
     ajour_generator_stats before = statsOf(language.generator.get());
     check(ajour_generator_set_prompt(language.generator.get(), prompt.data(), prompt.size(), nullptr));
     std::string text;
@@ -97,6 +99,17 @@ private:
   std::vector<Turn> turns;
 };
 
+/// Who sits before a terminal can go on after an error, with /reset for example; a script cannot.
+void answerOrSay(Chat &chat, const std::string &line, bool terminal) {
+  try {
+    chat.answer(line);
+  } catch (const ToolError &error) {
+    if (!terminal)
+      throw;
+    printError(error);
+  }
+}
+
 void chat(ChatArguments &arguments, const CommandHooks &hooks) {
   Chat chat(arguments, hooks);
   bool terminal = isatty(STDIN_FILENO);
@@ -115,7 +128,7 @@ void chat(ChatArguments &arguments, const CommandHooks &hooks) {
     else if (line.size() > 1 && line[0] == '/')
       std::cerr << "unknown command '" << line << "'; there are /reset, /system TEXT, /exit\n";
     else if (!line.empty())
-      chat.answer(line);
+      answerOrSay(chat, line, terminal);
   }
 }
 

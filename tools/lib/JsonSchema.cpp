@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -59,7 +60,8 @@ public:
 
 private:
   [[noreturn]] static void fail(const std::string &place, const std::string &problem) {
-    throw ToolError(place + ": " + problem);
+    constexpr size_t shown = 120;
+    throw ToolError((place.size() <= shown ? place : place.substr(0, shown) + "...") + ": " + problem);
   }
 
   /// A common rule and those that it uses.
@@ -144,7 +146,9 @@ private:
   std::string ofType(const json &type, const json &schema, const std::string &place) {
     std::string name = type.is_string() ? type.get<std::string>() : "";
     if (name == "object")
-      return schema.contains("properties") || schema.contains("additionalProperties") ? object(schema, place) : need("object");
+      return schema.contains("properties") || schema.contains("additionalProperties") || schema.value("required", json::array()) != json::array()
+                 ? object(schema, place)
+                 : need("object");
     if (name == "array")
       return array(schema, place);
     if (name == "string")
@@ -195,9 +199,13 @@ private:
     };
     std::vector<Member> members;
     std::set<std::string> required, named;
-    if (schema.contains("required"))
-      for (const json &name : schema["required"])
-        required.insert(name.is_string() ? name.get<std::string>() : "");
+    if (schema.contains("required")) {
+      const json &names = schema["required"];
+      if (!names.is_array() || std::any_of(names.begin(), names.end(), [](const json &name) { return !name.is_string(); }))
+        fail(place, "'required' is no list of names");
+      for (const json &name : names)
+        required.insert(name.get<std::string>());
+    }
     need("space");
     if (schema.contains("properties")) {
       if (!schema["properties"].is_object())
