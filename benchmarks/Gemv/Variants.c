@@ -118,7 +118,7 @@ typedef int64_t read_lanes __attribute__((vector_size(64)));
     for (int64_t i = 0; i < bytes; i += 256)                                                     \
       AJOUR_UNROLL                                                                               \
       for (int j = 0; j < 4; ++j) {                                                              \
-        __builtin_prefetch(p + i + 64 * j + AJOUR_GEMV_PREFETCH, 0, 3);                          \
+        __builtin_prefetch(p + i + 64 * j + 1024, 0, AJOUR_GEMV_LOCALITY);                       \
         c[j] += *(const read_lanes *)(p + i + 64 * j);                                           \
       }                                                                                          \
     c[0] += c[1] + c[2] + c[3];                                                                  \

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "ajour/Kernels/GemvBlocks.h"
 #include "ajour/Kernels/Kernels.h"
 
 /* External, so that the symbol exists in the bitcode, and always inlined into the generated caller. */
@@ -30,7 +31,9 @@
 /* Loops over k or pixels: never unrolled by the optimiser, which would unroll a constant k fully. */
 #define AJOUR_ROLLED _Pragma("clang loop unroll(disable) vectorize(disable)")
 
-/* How far ahead of the loads the weights of a matrix-vector product are asked for, in bytes. */
-#define AJOUR_GEMV_PREFETCH 16384
+/* How far ahead of the loads the weights of a matrix-vector product are asked for, in bytes, and into which cache (2: the second
+ * level). Further ahead, hardware prefetching has nothing left that it could find by itself. */
+#define AJOUR_GEMV_PREFETCH 3072
+#define AJOUR_GEMV_LOCALITY 2
 
 #endif

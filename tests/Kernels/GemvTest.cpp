@@ -10,6 +10,7 @@
 #include "Kernels/NativeKernels.h"
 #include "Kernels/QuantizedBlocks.h"
 #include "ajour/ABI/Dispatch.h"
+#include "ajour/Kernels/GemvBlocks.h"
 #include "cpu/Reference.h"
 
 using namespace ajour::test;
@@ -168,6 +169,59 @@ TEST_P(GemvQuantized, MatchesReferenceExactly) {
               ASSERT_EQ(acc[i], float(expected[i])) << "m " << m << " patterns " << patterns << " groups " << groups
                                                     << " of " << group << " flags " << flags << " element " << i;
             ASSERT_TRUE(lhs.slackUntouched() && real.slackUntouched() && rhs.slackUntouched());
+          }
+}
+
+// Several blocks in one call: each as alone, with the same lhs or one of its own.
+TEST_P(GemvQuantized, ManyBlocksMatchReferenceExactly) {
+  AJOUR_SKIP_UNLESS_CPU_HAS(GetParam());
+  const ajour_kernel_row &row = GetParam().row;
+  if (row.lhs == AJOUR_F32)
+    GTEST_SKIP() << "takes one block";
+  constexpr int64_t blocks = AJOUR_GEMV_STREAMS;
+  const int64_t bits = bitsOf(row);
+  const bool signedValues = bits == 8 && row.rhs == AJOUR_I8;
+  const int32_t zero = signedValues ? 0 : 1 << (bits - 1);
+  std::mt19937 rng(9);
+  for (int64_t group : {8, 16, 32, 40, 64, 96})
+    for (int64_t groups : {1, 2, 6})
+      for (int64_t patterns : patternCounts)
+        for (int64_t flags : {0, AJOUR_GEMV_F32_SCALES, AJOUR_GEMV_ZERO_POINTS, AJOUR_GEMV_OFFSETS | AJOUR_GEMV_UNSIGNED,
+                              2 << AJOUR_GEMV_RUN_SHIFT, 1 << AJOUR_GEMV_RUN_SHIFT | AJOUR_GEMV_OFFSETS | AJOUR_GEMV_UNSIGNED})
+          for (bool ownLhs : {false, true}) {
+            const int64_t run = flags >> AJOUR_GEMV_RUN_SHIFT, k = groups * group;
+            if ((signedValues && flags & (AJOUR_GEMV_ZERO_POINTS | AJOUR_GEMV_UNSIGNED)) || group % row.kr != 0 || (run && groups % run != 0))
+              continue;
+            const bool atStart = rng() % 2, perGroup = rng() % 2, withSums = patterns == 1 && !ownLhs && rng() % 2;
+            const int64_t ldm = ownLhs ? k * patterns + 4 : 0, runs = run ? groups / run : groups;
+            const int64_t blockBytes = groups * ajour_gemv_group_bytes(bits, group, flags) + runs * ajour_gemv_run_bytes(flags);
+            const int64_t stride = blockBytes + 64 * (rng() % 2);
+            GuardedBuffer<int8_t> lhs((blocks - 1) * ldm + k * patterns, AJOUR_BUFFER_SLACK, atStart);
+            GuardedBuffer<float> scales(groups, AJOUR_BUFFER_SLACK, atStart);
+            GuardedBuffer<int32_t> sums(groups, AJOUR_BUFFER_SLACK, atStart);
+            GuardedBuffer<uint8_t> rhs((blocks - 1) * stride + blockBytes, AJOUR_BUFFER_SLACK, atStart);
+            GuardedBuffer<float> acc(blocks * 16, 0, atStart);
+            for (int64_t i = 0; i < lhs.size(); ++i)
+              lhs[i] = rng() % 2 ? int(rng() % 255) - 127 : (rng() % 2 ? 127 : -128);
+            for (int64_t i = 0; i < groups; ++i)
+              scales[i] = std::ldexp(1.0f, -int(rng() % 3));
+            for (int64_t b = 0; b < blocks; ++b)
+              fillGroups(rhs.data() + b * stride, bits, groups, group, flags, rng);
+            if (withSums)
+              ajour_sum_groups_8bit(lhs.data(), sums.data(), groups, group);
+            GetParam().as<ajour_gemv_q8_fn>()(lhs.data(), ldm, perGroup ? scales.data() : nullptr, withSums ? sums.data() : nullptr,
+                                              rhs.data(), acc.data(), 1, patterns, groups, group,
+                                              ajour_gemv_many_blocks(flags, stride));
+            for (int64_t b = 0; b < blocks; ++b) {
+              std::vector<double> expected(16);
+              ajour_reference_gemv_q(lhs.data() + b * ldm, 0, perGroup ? scales.data() : nullptr, rhs.data() + b * stride,
+                                     expected.data(), bits, zero, 1, patterns, groups, group, flags);
+              for (int64_t i = 0; i < 16; ++i)
+                ASSERT_EQ(acc[b * 16 + i], float(expected[i]))
+                    << "block " << b << " patterns " << patterns << " groups " << groups << " of " << group << " flags "
+                    << flags << " row " << i;
+            }
+            ASSERT_TRUE(lhs.slackUntouched() && rhs.slackUntouched());
           }
 }
 

@@ -10,6 +10,7 @@
 #include "ajour/ABI/Dispatch.h"
 #include "ajour/Conversion/Encode.h"
 #include "ajour/Dialect/NN/Weights.h"
+#include "ajour/Kernels/GemvBlocks.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -23,6 +24,7 @@ using encoding::GemvFormat;
 static constexpr int64_t callRows = 4;
 /// Work items that a product should have.
 static constexpr int64_t wantedGemvItems = 16;
+static_assert(AJOUR_GEMV_STREAMS <= callRows, "blocks of one call share the room of rows of one call");
 
 //===----------------------------------------------------------------------===//
 // Planning
@@ -361,15 +363,31 @@ int64_t gemvFlags(const GemvFormat &format) {
          format.run << AJOUR_GEMV_RUN_SHIFT;
 }
 
-/// One call of the kernel: `block` points at the values; `parameters` are scales and sums of an lhs that was rounded.
-void DispatchLowering::callGemv(const GemvPlan &plan, Value lhs, Value lda, ValueRange parameters, Value block, Value groupKept,
-                                Value acc, Value rows) {
+/// What the blocks of a work item share.
+struct DispatchLowering::GemvOperands {
+  Value rows, rowStride; ///< of the lhs as the kernel (or what keeps columns) reads it
+  Type type;             ///< of its elements
+  RoundedLhs rounded;    ///< of an lhs that was rounded
+  Value kept;            ///< room for what the patterns of a block keep of the rows of one call
+  int64_t keptElements;  ///< from one such row to the next
+  Value packed, acc;
+};
+
+/// One call of the kernel for `rows` rows from `row` on; `block` points at the values.
+void DispatchLowering::callGemv(const GemvPlan &plan, const GemvOperands &shared, Value lhs, Value lda, Value row, Value block,
+                                Value groupKept, Value rows, int64_t flags) {
   const GemvFormat &format = plan.format;
   SmallVector<Value> operands = {lhs, lda};
-  operands.append(parameters.begin(), parameters.end());
-  operands.append({block, acc, rows, e->i64(format.patterns)});
+  if (plan.lhsGroup > 0) {
+    const RoundedLhs &rounded = shared.rounded;
+    Type f32 = Float32Type::get(context);
+    operands.push_back(e->pointer(rounded.scales, e->mul(row, e->i64(rounded.scaleCount)), f32));
+    operands.push_back(plan.compress ? LLVM::ZeroOp::create(e->b, e->loc, scratch.getType()).getResult()
+                                     : e->pointer(rounded.sums, e->mul(row, e->i64(rounded.sumCount)), f32));
+  }
+  operands.append({block, shared.acc, rows, e->i64(format.patterns)});
   if (encoding::isQuantized(format)) {
-    operands.append({e->i64(plan.sizes.groups), groupKept, e->i64(gemvFlags(format))});
+    operands.append({e->i64(plan.sizes.groups), groupKept, e->i64(flags)});
   } else {
     operands.push_back(groupKept);
   }
@@ -410,14 +428,80 @@ void DispatchLowering::keepColumns(const GemvPlan &plan, Value block, Value grou
   }
 }
 
+/// Whether one row meets AJOUR_GEMV_STREAMS blocks at once. On x86-64, where this was seen to be faster.
+bool DispatchLowering::readsStreams(const GemvPlan &plan, int64_t blocksPerItem) {
+  std::optional<int64_t> rows = known(plan.product.rows);
+  return plan.lhsGroup > 0 && (!rows || *rows == 1) && blocksPerItem >= AJOUR_GEMV_STREAMS &&
+         level < AJOUR_LEVEL_neon;
+}
+
+/// The only row and AJOUR_GEMV_STREAMS blocks.
+void DispatchLowering::lowerGemvStreams(const GemvPlan &plan, const GemvOperands &operands, Value block) {
+  const GemmPlan &product = plan.product;
+  Type i8 = IntegerType::get(context, 8);
+  Value row = e->i64(0), groupKept = e->i64(plan.sizes.groupKept), blockBytes = e->i64(plan.sizes.blockBytes);
+  Value codes = e->pointer(operands.packed, e->mul(block, blockBytes), i8);
+  Value lhs = plan.compress ? operands.kept : operands.rows, lda = e->i64(plan.compress ? operands.keptElements : 0);
+  if (plan.compress)
+    e->loop(e->i64(0), e->i64(AJOUR_GEMV_STREAMS), [&](Value b) {
+      keepColumns(plan, e->pointer(codes, e->mul(b, blockBytes), i8), groupKept, operands.rows,
+                  e->pointer(operands.kept, e->mul(b, lda), operands.type));
+    });
+  callGemv(plan, operands, lhs, lda, row, e->pointer(codes, e->i64(plan.sizes.codeBytes), i8), groupKept, e->i64(1),
+           ajour_gemv_many_blocks(gemvFlags(plan.format), plan.sizes.blockBytes));
+  e->loop(e->i64(0), e->i64(AJOUR_GEMV_STREAMS), [&](Value b) {
+    Value acc = e->pointer(operands.acc, e->mul(b, e->i64(AJOUR_GEMV_ROWS)), accType(product));
+    emitTileEpilogue(product, {acc}, Value(), e->add(block, b), row, e->i64(1));
+  });
+}
+
+/// All rows and one block.
+void DispatchLowering::lowerGemvRows(const GemvPlan &plan, const GemvOperands &operands, Value block) {
+  const GemmPlan &product = plan.product;
+  Type i8 = IntegerType::get(context, 8), i64 = IntegerType::get(context, 64);
+  std::optional<int64_t> rows = known(product.rows);
+  Value offset = e->mul(block, e->i64(plan.sizes.blockBytes)), groupKept = e->i64(plan.sizes.groupKept);
+  if (plan.format.structure == GemvFormat::Columns) {
+    offset = e->loadAt(operands.packed, e->mul(block, e->i64(2)), i64);
+    groupKept = e->loadAt(operands.packed, e->add(e->mul(block, e->i64(2)), e->i64(1)), i64);
+  }
+  Value codes = e->pointer(operands.packed, offset, i8), values = e->pointer(codes, e->i64(plan.sizes.codeBytes), i8);
+  auto call = [&](Value row, Value count) {
+    auto rowAt = [&](Value r) { return e->pointer(operands.rows, e->mul(r, operands.rowStride), operands.type); };
+    Value lhs = plan.compress ? operands.kept : rowAt(row);
+    Value lda = plan.compress ? e->i64(operands.keptElements) : operands.rowStride;
+    if (plan.compress)
+      e->loop(e->i64(0), count, [&](Value r) {
+        keepColumns(plan, codes, groupKept, rowAt(e->add(row, r)), e->pointer(operands.kept, e->mul(r, lda), operands.type));
+      });
+    callGemv(plan, operands, lhs, lda, row, values, groupKept, count, gemvFlags(plan.format));
+    emitTileEpilogue(product, {operands.acc}, Value(), block, row, count);
+  };
+  int64_t whole = rows ? *rows / callRows * callRows : 0;
+  Value rowCount = e->size(product.rows);
+  Value wholeRows = rows ? e->i64(whole) : e->mul(e->div(rowCount, e->i64(callRows)), e->i64(callRows));
+  if (!rows || whole > 0)
+    e->loop(e->i64(0), wholeRows, [&](Value row) { call(row, e->i64(callRows)); }, callRows);
+  if (rows && *rows > whole)
+    call(wholeRows, e->i64(*rows - whole));
+  if (!rows)
+    for (int64_t rest = 1; rest < callRows; ++rest)
+      e->ifThenElse(
+          e->compare(arith::CmpIPredicate::eq, e->sub(rowCount, wholeRows), e->i64(rest)),
+          [&] { call(wholeRows, e->i64(rest)); }, [] {});
+}
+
 void DispatchLowering::lowerGemv(const GemvPlan &plan) {
   const GemmPlan &product = plan.product;
   const GemvFormat &format = plan.format;
-  Type i8 = IntegerType::get(context, 8), i64 = IntegerType::get(context, 64), f32 = Float32Type::get(context);
+  Type i8 = IntegerType::get(context, 8), f32 = Float32Type::get(context);
   Type type = lhsType(product), sourceType = plan.lhsGroup > 0 ? f32 : type;
   std::optional<int64_t> rows = known(product.rows);
   int64_t sourceBytes = nn::elementBytes(sourceType), elementBytes = nn::elementBytes(type);
   int64_t blocksPerItem = std::max<int64_t>(1, llvm::divideCeil(plan.sizes.blocks, wantedGemvItems));
+  const bool streams = readsStreams(plan, blocksPerItem);
+  if (streams)
+    blocksPerItem = llvm::alignTo(blocksPerItem, AJOUR_GEMV_STREAMS);
   // Rows that are not stored are gathered; where the last group is not whole they are copied so that zeros follow: any
   // number times an absent weight of 0 would do, but not a NaN. Scratch holds the copies, rows of 8 bits with their
   // scales and sums, and what the patterns of a block keep of the rows of one call.
@@ -436,60 +520,35 @@ void DispatchLowering::lowerGemv(const GemvPlan &plan) {
 
   Value copyTarget = e->pointer(scratch, e->size(flag), i8), roundTarget = e->pointer(copyTarget, e->size(copied), i8);
   Value kept = e->pointer(roundTarget, e->size(rounded), i8);
-  Value source = copyTarget, sourceStride = e->i64(plan.copiesLhs ? copyStride : product.pixelStride);
+  GemvOperands operands;
+  operands.type = type;
+  operands.kept = kept;
+  operands.keptElements = keptElements;
+  operands.rows = copyTarget;
+  operands.rowStride = e->i64(plan.copiesLhs ? copyStride : product.pixelStride);
   if (!plan.copiesLhs)
-    source = e->pointer(e->buffer(product.source), e->i64(product.offset), sourceType);
-  RoundedLhs lhs8;
+    operands.rows = e->pointer(e->buffer(product.source), e->i64(product.offset), sourceType);
   if (plan.lhsGroup > 0) {
-    lhs8 = roundLhs(plan, source, sourceStride, roundTarget);
-    source = lhs8.bytes;
-    sourceStride = e->i64(lhs8.stride);
+    operands.rounded = roundLhs(plan, operands.rows, operands.rowStride, roundTarget);
+    operands.rows = operands.rounded.bytes;
+    operands.rowStride = e->i64(operands.rounded.stride);
   }
 
   items(getAffineConstantExpr(llvm::divideCeil(plan.sizes.blocks, blocksPerItem), context), [&](Value item) {
     if (plan.copiesLhs && plan.lhsGroup == 0)
       copyPadded(product, copyStride, type, copyTarget);
-    Value acc = e->frameArray(accType(product), callRows * AJOUR_GEMV_ROWS);
+    operands.acc = e->frameArray(accType(product), callRows * AJOUR_GEMV_ROWS);
+    operands.packed = operandPointer(OperandSpec::Packed, product.weightsPack);
     Value first = e->mul(item, e->i64(blocksPerItem));
     Value last = e->min(e->i64(plan.sizes.blocks), e->add(first, e->i64(blocksPerItem)));
-    Value packed = operandPointer(OperandSpec::Packed, product.weightsPack);
-    e->loop(first, last, [&](Value block) {
-      Value offset = e->mul(block, e->i64(plan.sizes.blockBytes)), groupKept = e->i64(plan.sizes.groupKept);
-      if (format.structure == GemvFormat::Columns) {
-        offset = e->loadAt(packed, e->mul(block, e->i64(2)), i64);
-        groupKept = e->loadAt(packed, e->add(e->mul(block, e->i64(2)), e->i64(1)), i64);
-      }
-      Value codes = e->pointer(packed, offset, i8), values = e->pointer(codes, e->i64(plan.sizes.codeBytes), i8);
-      auto call = [&](Value row, Value count) {
-        auto rowAt = [&](Value r) { return e->pointer(source, e->mul(r, sourceStride), type); };
-        Value lhs = plan.compress ? kept : rowAt(row);
-        Value lda = plan.compress ? e->i64(keptElements) : sourceStride;
-        if (plan.compress)
-          e->loop(e->i64(0), count, [&](Value r) {
-            keepColumns(plan, codes, groupKept, rowAt(e->add(row, r)), e->pointer(kept, e->mul(r, lda), type));
-          });
-        SmallVector<Value> parameters;
-        if (plan.lhsGroup > 0) {
-          parameters.push_back(e->pointer(lhs8.scales, e->mul(row, e->i64(lhs8.scaleCount)), f32));
-          parameters.push_back(plan.compress ? LLVM::ZeroOp::create(e->b, e->loc, scratch.getType()).getResult()
-                                             : e->pointer(lhs8.sums, e->mul(row, e->i64(lhs8.sumCount)), f32));
-        }
-        callGemv(plan, lhs, lda, parameters, values, groupKept, acc, count);
-        emitTileEpilogue(product, {acc}, Value(), block, row, count);
-      };
-      int64_t whole = rows ? *rows / callRows * callRows : 0;
-      Value rowCount = e->size(product.rows);
-      Value wholeRows = rows ? e->i64(whole) : e->mul(e->div(rowCount, e->i64(callRows)), e->i64(callRows));
-      if (!rows || whole > 0)
-        e->loop(e->i64(0), wholeRows, [&](Value row) { call(row, e->i64(callRows)); }, callRows);
-      if (rows && *rows > whole)
-        call(wholeRows, e->i64(*rows - whole));
-      if (!rows)
-        for (int64_t rest = 1; rest < callRows; ++rest)
-          e->ifThenElse(
-              e->compare(arith::CmpIPredicate::eq, e->sub(rowCount, wholeRows), e->i64(rest)),
-              [&] { call(wholeRows, e->i64(rest)); }, [] {});
-    });
+    if (streams) {
+      Value step = e->i64(AJOUR_GEMV_STREAMS), whole = e->add(first, e->mul(e->div(e->sub(last, first), step), step));
+      Value isOne = e->compare(arith::CmpIPredicate::eq, e->size(product.rows), e->i64(1));
+      Value rest = e->select(isOne, whole, first);
+      e->loop(first, rest, [&](Value block) { lowerGemvStreams(plan, operands, block); }, AJOUR_GEMV_STREAMS);
+      first = rest;
+    }
+    e->loop(first, last, [&](Value block) { lowerGemvRows(plan, operands, block); });
   });
 }
 

@@ -254,8 +254,12 @@ private:
   void lowerTiles(const GemvPlan &plan, const TilePlan &tiles);
   void lowerByRows(const GemvPlan &few, int64_t mostFew, llvm::function_ref<void()> lowerMany);
   void keepColumns(const GemvPlan &plan, mlir::Value block, mlir::Value groupKept, mlir::Value row, mlir::Value target);
-  void callGemv(const GemvPlan &plan, mlir::Value lhs, mlir::Value lda, mlir::ValueRange parameters, mlir::Value block,
-                mlir::Value groupKept, mlir::Value acc, mlir::Value rows);
+  struct GemvOperands;
+  void callGemv(const GemvPlan &plan, const GemvOperands &operands, mlir::Value lhs, mlir::Value lda, mlir::Value row,
+                mlir::Value block, mlir::Value groupKept, mlir::Value rows, int64_t flags);
+  bool readsStreams(const GemvPlan &plan, int64_t blocksPerItem);
+  void lowerGemvRows(const GemvPlan &plan, const GemvOperands &operands, mlir::Value block);
+  void lowerGemvStreams(const GemvPlan &plan, const GemvOperands &operands, mlir::Value block);
 
   // Roots as the element of a value, with the reduction inside (the general form).
   void bindContraction(mlir::Operation *root);
