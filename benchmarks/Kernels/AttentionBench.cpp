@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "Kernels/NativeKernels.h"
+#include "ajour/Kernels/AttentionHeads.h"
 
 using namespace ajour::test;
 
@@ -29,17 +30,19 @@ double measure(ajour_attention_f32_fn *kernel, const Shape &s) {
   int64_t head = s.type == AJOUR_F32 ? s.size * 4 : s.type == AJOUR_F16 ? s.size * 2 : s.type == AJOUR_I8 ? s.size : s.size / 2;
   int64_t queries = s.tokens * s.heads * s.groups * s.size;
   std::vector<char> keys(s.rows * s.groups * head), values(keys.size());
-  std::vector<float> scales(s.rows * s.groups, .1f), query(queries, .1f), result(queries), scratch(ajour_attention_scratch(s.tokens * s.heads, s.size, s.size));
+  std::vector<float> scales(s.rows * s.groups, .1f), query(queries, .1f), result(queries), scratch(ajour_attention_groups_scratch(s.tokens * s.heads, s.groups, s.size, s.size));
+  // Heads of few tokens together, as compiled models take them.
+  int64_t joined = s.tokens * s.heads <= AJOUR_ATTENTION_FEW_ROWS && s.groups % 4 == 0 ? 4 : 1;
   std::vector<int64_t> ranges;
   for (int64_t t = 0; t < s.tokens; ++t)
     ranges.insert(ranges.end(), {0, s.rows, s.rows - 1});
   std::vector<double> seconds;
   for (int run = 0; run < 15; ++run) {
     auto begin = std::chrono::steady_clock::now();
-    for (int64_t g = 0; g < s.groups; ++g)
+    for (int64_t g = 0; g < s.groups; g += joined)
       kernel(query.data() + g * s.heads * s.size, s.groups * s.heads * s.size, keys.data() + g * head, s.groups * head, scales.data() + g,
              values.data() + g * head, s.groups * head, scales.data() + g, s.groups, ranges.data(), nullptr, 0, 0, 0, nullptr, nullptr,
-             result.data() + g * s.heads * s.size, s.groups * s.heads * s.size, scratch.data(), s.tokens, s.heads, s.size, s.size, s.type, s.type,
+             result.data() + g * s.heads * s.size, s.groups * s.heads * s.size, scratch.data(), s.tokens, ajour_attention_heads(s.heads, joined), s.size, s.size, s.type, s.type,
              1 / std::sqrt(float(s.size)), 0);
     seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }

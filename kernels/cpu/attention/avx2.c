@@ -1,5 +1,6 @@
 /* Attention for AVX2: tiles of 6 rows and 2 vectors. */
 #include "../Kernel.h"
+#include "ajour/Kernels/AttentionHeads.h"
 
 #define SYMBOL ajour_attention_f32_avx2
 #define SUFFIX avx2

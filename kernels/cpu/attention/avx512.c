@@ -1,5 +1,6 @@
 /* Attention for AVX-512: tiles of 12 rows and 2 vectors. */
 #include "../Kernel.h"
+#include "ajour/Kernels/AttentionHeads.h"
 
 #define SYMBOL ajour_attention_f32_avx512
 #define SUFFIX avx512

@@ -1,5 +1,6 @@
 /* Attention for NEON: tiles of 8 rows and 2 vectors. */
 #include "../Kernel.h"
+#include "ajour/Kernels/AttentionHeads.h"
 
 #define SYMBOL ajour_attention_f32_neon
 #define SUFFIX neon

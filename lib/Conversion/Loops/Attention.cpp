@@ -1,11 +1,12 @@
 //===- Attention.cpp - attention by its kernel ------------------------------------===//
 //
-// An item is the query heads that share a key and value head, for as many tokens as make a good number of rows. The kernel takes it from
-// there; what is written here are the rows that each token attends to.
+// An item is the query heads that share a key and value head, for as many tokens as make a good number of rows; of few tokens it is several
+// such heads. The kernel takes it from there; what is written here are the rows that each token attends to.
 //
 //===----------------------------------------------------------------------===//
 #include "Lowering.h"
 #include "Strides.h"
+#include "ajour/Kernels/AttentionHeads.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -25,7 +26,18 @@ struct Division {
   int64_t heads;  ///< query heads of an item
   int64_t splits; ///< items that share a key and value head
   int64_t tokens; ///< most tokens of an item
+  int64_t joined; ///< key and value heads that one item takes for a call of few tokens, 1: always one
 };
+
+/// Bytes of a row of keys, or of values, that are read together: neighbouring lines are fetched faster than lines far apart.
+constexpr int64_t joinedBytes = 512;
+
+/// Whether the heads of keys (or values) lie one behind the other.
+bool hasNeighbouringHeads(nn::AttentionOp op, unsigned operand) {
+  std::optional<StridedView> view = findAttentionView(op, operand);
+  nn::Dims dims = nn::getDims(op->getOperand(operand));
+  return view && view->strides[dims.size() - 2] == dims.back();
+}
 
 Division divide(nn::AttentionOp op) {
   nn::Dims query = nn::getDims(op.getQuery()), key = nn::getDims(op.getKey());
@@ -33,7 +45,12 @@ Division divide(nn::AttentionOp op) {
   int64_t groups = *nn::getConstant(key[rank - 2]), heads = *nn::getConstant(query[rank - 2]) / groups;
   // One key and value head for all: two threads then read it together.
   int64_t splits = groups == 1 && heads % 2 == 0 ? 2 : 1;
-  Division division{heads / splits, splits, std::max<int64_t>(1, itemRows * splits / heads)};
+  Division division{heads / splits, splits, std::max<int64_t>(1, itemRows * splits / heads), 1};
+  // At least two items are left, so that two threads have work.
+  int64_t headBytes = nn::getConstant(key.back()).value_or(joinedBytes) * nn::elementBytes(Emitter::elementType(op.getKey()));
+  if (splits == 1 && division.heads <= AJOUR_ATTENTION_FEW_ROWS && hasNeighbouringHeads(op, 1) && hasNeighbouringHeads(op, 2))
+    while (division.joined * headBytes < joinedBytes && groups % (division.joined * 4) == 0)
+      division.joined *= 2;
   if (std::optional<int64_t> tokens = nn::getConstant(query[rank - 3]); tokens && *tokens > 0) {
     division.tokens = std::min(division.tokens, *tokens);
     division.tokens = llvm::divideCeil(*tokens, llvm::divideCeil(*tokens, division.tokens));
@@ -96,9 +113,14 @@ void DispatchLowering::lowerAttention(nn::AttentionOp op) {
   int64_t rangeBytes = llvm::alignTo(division.tokens * 3 * 8, 64);
   // ajour_attention_scratch as an expression.
   auto padded = [](AffineExpr n) { return n.ceilDiv(16) * 16; };
-  int64_t itemRowCount = division.tokens * division.heads;
+  int64_t joinedRows = division.joined * AJOUR_ATTENTION_FEW_ROWS, itemRowCount = division.tokens * division.heads;
+  if (division.joined > 1)
+    itemRowCount = std::max(itemRowCount, joinedRows);
   lowered.scratchBytes = ((query.back() + padded(out.back()) + 17) * itemRowCount + (padded(query.back()) + padded(out.back()) + 16) * AJOUR_ATTENTION_BLOCK + 16) * 4 +
                          rangeBytes;
+  // What ajour_attention_groups_scratch is more.
+  if (division.joined > 1)
+    lowered.scratchBytes = lowered.scratchBytes + joinedRows * (AJOUR_ATTENTION_BLOCK + 2) * 4;
   Value size = e->size(query.back()), width = e->size(out.back()), null = LLVM::ZeroOp::create(e->b, e->loc, LLVM::LLVMPointerType::get(context));
   // Queries, keys and values may be views: of a product that makes all three, say.
   std::array<StridedView, 3> views;
@@ -141,14 +163,23 @@ void DispatchLowering::lowerAttention(nn::AttentionOp op) {
         offset = e->add(offset, e->mul(index[i], e->size(strides[i])));
       mask = e->pointer(e->buffer(op.getMask()), offset, f32);
     }
-    callKernel(kernel->symbol,
-               {rowOf(0, first, head), e->size(views[0].strides[rank - 3]), rowOf(1, e->i64(0), group), rowBytes(1, keyType),
-                scalesAt(op.getKeyScales()), rowOf(2, e->i64(0), group), rowBytes(2, valueType), scalesAt(op.getValueScales()),
-                e->i64(groups), scratch, mask, maskToken, maskHead, maskRow, ofHead(op.getSlopes()), ofHead(op.getSinks()),
-                result, e->mul(e->i64(heads), width), e->pointer(scratch, e->i64(rangeBytes), byte),
-                count, e->i64(division.heads), size, width, e->i64(nn::getElementTypeId(keyType)),
-                e->i64(nn::getElementTypeId(valueType)), e->constant(f32, op.getScale().convertToFloat()),
-                e->constant(f32, op.getSoftCap().convertToFloat())});
+    auto call = [&](int64_t together) {
+      callKernel(kernel->symbol,
+                 {rowOf(0, first, head), e->size(views[0].strides[rank - 3]), rowOf(1, e->i64(0), group),
+                  rowBytes(1, keyType), scalesAt(op.getKeyScales()), rowOf(2, e->i64(0), group), rowBytes(2, valueType),
+                  scalesAt(op.getValueScales()), e->i64(groups), scratch, mask, maskToken, maskHead, maskRow, ofHead(op.getSlopes()),
+                  ofHead(op.getSinks()), result, e->mul(e->i64(heads), width), e->pointer(scratch, e->i64(rangeBytes), byte), count,
+                  e->i64(ajour_attention_heads(division.heads, together)), size, width, e->i64(nn::getElementTypeId(keyType)),
+                  e->i64(nn::getElementTypeId(valueType)), e->constant(f32, op.getScale().convertToFloat()),
+                  e->constant(f32, op.getSoftCap().convertToFloat())});
+    };
+    if (division.joined == 1)
+      return call(1);
+    // Of few tokens the first item of some heads takes them all.
+    Value isFew = e->compare(arith::CmpIPredicate::sle, e->mul(e->size(tokens), e->i64(division.heads)), e->i64(AJOUR_ATTENTION_FEW_ROWS));
+    Value isFirst = e->compare(arith::CmpIPredicate::eq, e->rem(group, e->i64(division.joined)), e->i64(0));
+    e->ifThenElse(
+        isFew, [&] { e->ifThenElse(isFirst, [&] { call(division.joined); }, [] {}); }, [&] { call(1); });
   });
 }
 
