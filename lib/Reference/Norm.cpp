@@ -37,9 +37,10 @@ static Shape reducedStrides(ReduceOp op, ArrayRef<int64_t> shape) {
   return broadcastStrides(kept, shape);
 }
 
-/// Sums and products; sums divided by the count give the mean.
+/// Sums and products; sums divided by the count give the mean. In f32 they are rounded one after the other, as code computes them: models hang on
+/// it that are simulated in f32 (ImportOptions::floatProducts).
 template <typename T> static void reduceArithmetic(ReduceOp op, Evaluation &e) {
-  using Acc = Accumulator<T>;
+  using Acc = std::conditional_t<std::is_same_v<T, float>, float, Accumulator<T>>;
   bool isProduct = op.getKind() == ReduceKind::prod;
   const T *in = e.operand(0).as<T>();
   std::vector<Acc> sums(e.result().numElements(), isProduct ? Acc(1) : Acc(0));

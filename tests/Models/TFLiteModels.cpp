@@ -119,10 +119,17 @@ void checkMobileNetV1(const Prepare &prepare) {
   checkMobileNet(prepare, "mobilenet_v1_0.25_128_quant", {282, 283}, 7);
 }
 
+// Products and sums one after the other, as the golden outputs were made. V1's softmax is the integer one.
 void checkMobileNetV1InFloat(const Prepare &prepare) {
   ImportOptions options;
   options.floatProducts = true;
   checkMobileNet(prepare, "mobilenet_v1_0.25_128_quant", {283}, 1, options);
+}
+
+void checkMobileNetV2InFloat(const Prepare &prepare) {
+  ImportOptions options;
+  options.floatProducts = true;
+  checkMobileNet(prepare, "mobilenet_v2_1.0_224_quant", {286}, 0, options);
 }
 
 int countResNet8(const Prepare &prepare, int count, bool quantized) {

@@ -14,8 +14,9 @@ namespace ajour::test {
 void checkMobileNetV2(const Prepare &prepare);
 void checkMobileNetV1(const Prepare &prepare);
 
-/// MobileNetV1 with products in f32 (ImportOptions::floatProducts), as the golden outputs were made: class 283, and all outputs
-/// within one step. Sums of f32 have an order, so that interpreted and compiled outputs may differ by a step.
+/// The MobileNets with products in f32 (ImportOptions::floatProducts), as the golden outputs were made: classes 286 and 283, all outputs
+/// equal and within one step.
+void checkMobileNetV2InFloat(const Prepare &prepare);
 void checkMobileNetV1InFloat(const Prepare &prepare);
 
 /// CIFAR-10 pictures 0, 4, 8, ... (`count` of them; 500 are all) through ResNet-8. Returns how many are right.

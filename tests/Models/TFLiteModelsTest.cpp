@@ -24,6 +24,7 @@ namespace {
 TEST(TFLiteModel, MobileNetV2) { checkMobileNetV2(compiledAndCompared(1)); }
 TEST(TFLiteModel, MobileNetV1) { checkMobileNetV1(compiledAndCompared(1)); }
 TEST(TFLiteModel, MobileNetV1InFloat) { checkMobileNetV1InFloat(compiledAndCompared(0)); }
+TEST(TFLiteModel, MobileNetV2InFloat) { checkMobileNetV2InFloat(compiledAndCompared(0)); }
 TEST(TFLiteModel, HelloWorld) { checkHelloWorld(compiledAndCompared(2)); }
 TEST(TFLiteModel, VisualWakeWords) { checkVisualWakeWords(compiledAndCompared(1)); }
 TEST(TFLiteModel, AnomalyDetection) { checkAnomalyDetection(compiledAndCompared(2)); }

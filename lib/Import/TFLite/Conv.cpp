@@ -108,6 +108,10 @@ LogicalResult finishConv(Node &node, Factors f, const Window &window, int64_t gr
   p.setGroups(node.b.getI64IntegerAttr(groups));
   if (integer)
     setZeroPoints(node, p, 0, 1);
+  if (node.isFloatProduct() && window.size.size() == 2 && getConstant(getDims(f.input)[1]) && getConstant(getDims(f.input)[2])) {
+    Value sum = convInOrder(node, p, f.input, f.weights);
+    return node.setFloatProduct(node.activate(f.bias ? node.binary(BinaryKind::add, sum, f.bias) : sum, activation));
+  }
   SmallVector<Value> operands{f.input, f.weights};
   if (f.bias)
     operands.push_back(f.bias);

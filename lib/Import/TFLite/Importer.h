@@ -60,6 +60,9 @@ public:
     return !floatProducts && has(lhs) && has(rhs) && isQuantized(lhs) && isQuantized(rhs) && out().isQuantized();
   }
 
+  /// Whether the product is computed in f32 though its result is quantised, because the user wants it so.
+  bool isFloatProduct() const { return floatProducts && out().isQuantized(); }
+
   /// Operand i as it is; null after a diagnostic.
   mlir::Value value(size_t i);
   /// Operand i, a variable tensor, as the operators so far leave it; and its value for what comes after. Other operands
@@ -216,6 +219,11 @@ mlir::LogicalResult setAccumulator(Node &node, mlir::Value accumulator, size_t l
 mlir::LogicalResult setMoved(Node &node, mlir::Value x, size_t operand = 0, size_t result = 0);
 /// Zero points of a weight as nn.conv and nn.matmul want them: none when all are 0.
 std::vector<int32_t> weightZeroPoints(const TensorData &weights);
+
+/// A product in f32 whose sums are taken in a defined order (FloatProducts.cpp). [M, K] and [N, K] give [M, N].
+mlir::Value matmulInOrder(Node &node, mlir::Value rows, mlir::Value weights);
+/// The same of a convolution over two dimensions of known size.
+mlir::Value convInOrder(Node &node, const nn::ConvOp::Properties &properties, mlir::Value input, mlir::Value filter);
 
 } // namespace ajour::tflite
 

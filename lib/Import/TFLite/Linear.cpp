@@ -63,7 +63,11 @@ LogicalResult importFullyConnected(Node &node) {
     p.setLhsZeroPoint(node.b.getI32IntegerAttr(node.in(0).quant->zeroPoints[0]));
     p.setRhsZeroPoints(node.b.getDenseI32ArrayAttr(weightZeroPoints(weights)));
   }
-  Value result = node.create<MatmulOp>(p, operands);
+  Value result;
+  if (!node.isFloatProduct())
+    result = node.create<MatmulOp>(p, operands);
+  else if ((result = matmulInOrder(node, rows, w)) && operands.size() == 3)
+    result = node.binary(BinaryKind::add, result, operands[2]);
   LogicalResult status = integer ? setAccumulator(node, result, 0, 1, activation, n)
                                  : node.setFloatProduct(node.activate(result, activation));
   if (failed(status) || !o || !o->keep_num_dims() || outer.empty())

@@ -141,7 +141,7 @@ LogicalResult Node::setFloat(Value x, size_t i) {
 }
 
 LogicalResult Node::setFloatProduct(Value x) {
-  if (!x || !floatProducts || !out().isQuantized())
+  if (!x || !isFloatProduct())
     return setFloat(x);
   if (failed(needPerTensor(out())))
     return failure();

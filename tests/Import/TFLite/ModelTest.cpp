@@ -24,6 +24,7 @@ Run interpreted(mlir::ModuleOp module) {
 TEST(TFLiteModel, MobileNetV2) { checkMobileNetV2(interpreted); }
 TEST(TFLiteModel, MobileNetV1) { checkMobileNetV1(interpreted); }
 TEST(TFLiteModel, MobileNetV1InFloat) { checkMobileNetV1InFloat(interpreted); }
+TEST(TFLiteModel, MobileNetV2InFloat) { checkMobileNetV2InFloat(interpreted); }
 TEST(TFLiteModel, HelloWorld) { checkHelloWorld(interpreted); }
 TEST(TFLiteModel, VisualWakeWords) { checkVisualWakeWords(interpreted); }
 
