@@ -15,8 +15,10 @@
 #include "ajour/Pipeline/CompiledModel.h"
 #include "ajour/Reference/Interpreter.h"
 #include "ajour/Support/NodeLocation.h"
+#include "ajour/Target/CpuTarget.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <cmath>
 
@@ -65,6 +67,7 @@ private:
                                             int64_t steps, std::string level = {});
   LogicalResult findPass();
   LogicalResult compareDispatches(func::FuncOp main, CompiledModel &compiled, const std::string &level);
+  FailureOr<std::vector<std::string>> levelsToRun(Location loc) const;
 
   void progress(const char *phase, int64_t done, int64_t total) {
     if (options.compile.progress)
@@ -330,6 +333,24 @@ void DispatchChecker::observe(const ajour_observation &observation) {
   }
 }
 
+/// The levels to compare: of those that code is made for and this machine runs the best, the one that AJOUR_CPU names, or all.
+FailureOr<std::vector<std::string>> Verifier::levelsToRun(Location loc) const {
+  std::vector<std::string> levels;
+  std::vector<ajour_cpu_level> chosen = chosenLevels(options.compile);
+  for (const std::string &name : runnableLevels())
+    if (llvm::any_of(chosen, [&](ajour_cpu_level level) { return lookupCpuLevel(level)->name == name; }))
+      levels.push_back(name);
+  if (levels.empty()) {
+    InFlightDiagnostic message = emitError(loc) << "this machine runs none of the code levels asked for: ";
+    llvm::interleaveComma(chosen, message, [&](ajour_cpu_level level) { message << lookupCpuLevel(level)->name; });
+    return message << "; it runs " << llvm::join(runnableLevels(), ", ");
+  }
+  const char *forced = getenv("AJOUR_CPU");
+  if (!options.allLevels)
+    levels = {forced && *forced ? std::string(forced) : levels.back()};
+  return levels;
+}
+
 LogicalResult Verifier::compareDispatches(func::FuncOp main, CompiledModel &compiled, const std::string &level) {
   DispatchChecker checker(main, inputs, symbols, options, level, report.dispatches);
   int64_t count = llvm::range_size(main.getOps<exec::DispatchOp>());
@@ -387,16 +408,14 @@ FailureOr<VerifyReport> Verifier::run() {
   OwningOpRef<ModuleOp> code = (*module)->clone();
   if (options.beforeCode)
     options.beforeCode(*code);
-  std::vector<std::string> levels = runnableLevels();
   CompileOptions compile = options.compile;
-  if (!options.allLevels) {
-    const char *forced = getenv("AJOUR_CPU");
-    levels = {forced && *forced ? std::string(forced) : levels.empty() ? std::string() : levels.back()};
-  }
+  FailureOr<std::vector<std::string>> levels = levelsToRun(mainOf(**module).getLoc());
+  if (failed(levels))
+    return failure();
   std::unique_ptr<CompiledModel> compiled = CompiledModel::write(*code, compile);
   if (!compiled)
     return failure();
-  for (const std::string &level : levels)
+  for (const std::string &level : *levels)
     if (failed(compareDispatches(mainOf(**module), *compiled, level)))
       return failure();
   report.results = std::move(importedOutputs);

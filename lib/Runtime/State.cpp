@@ -3,6 +3,8 @@
 #include "ajour/ABI/ElementTypes.h"
 #include "ajour/Runtime/MemoryPlan.h"
 
+#include <cstring>
+
 namespace ajour::runtime {
 
 using Number = unsigned long long;
@@ -12,7 +14,7 @@ using artifact::BufferKind;
 struct SavedHeader {
   char magic[8];
   uint64_t version;
-  uint64_t model;    ///< checksum of the states' names, types and shapes
+  uint64_t model;    ///< checksum of the states' names, types and shapes, and of what tells the model's weights from others
   uint64_t bytes;    ///< of the states
   uint64_t checksum; ///< of those bytes
 };
@@ -144,6 +146,13 @@ static uint64_t fingerprint(const ajour_model &model) {
       add(&size, sizeof(size));
     }
   }
+  // A damaged one has a checksum of its own, which is as good as an unknown one.
+  for (uint32_t i = 0; i < sizeOf(model.description->attachments()); ++i) {
+    const artifact::Attachment &attachment = *model.description->attachments()->Get(i);
+    uint64_t checksum = model.description->segments()->Get(attachment.segment())->checksum();
+    if (std::strcmp(textOf(attachment.name()), "identity") == 0)
+      add(&checksum, sizeof(checksum));
+  }
   return sum;
 }
 
@@ -185,7 +194,7 @@ ajour_status_code restoreStates(ajour_session &session, const uint8_t *from, uin
     return fail(AJOUR_VERSION, "%s: the saved state has version %llu, expected %llu", model.name,
                 (Number)header.version, (Number)savedVersion);
   if (header.model != fingerprint(model))
-    return fail(AJOUR_BAD_FILE, "%s: the saved state is that of another model: its states have other names, types or shapes",
+    return fail(AJOUR_BAD_FILE, "%s: the saved state is that of another model: its weights are others, or its states have other names, types or shapes",
                 model.name);
   if (header.bytes != contentBytes(model) || size != sizeof(header) + header.bytes)
     return fail(AJOUR_BAD_FILE, "%s: a saved state has %llu bytes, expected %llu", model.name, (Number)size,

@@ -144,6 +144,11 @@ TEST_F(CompilerCommands, StateGoesOnAlongASequence) {
   EXPECT_EQ(verified.code, 0) << verified.err;
   EXPECT_NE(verified.out.find("call 3 of 3\n"), std::string::npos) << verified.out;
   EXPECT_NE(verified.out.find("output state total"), std::string::npos) << verified.out;
+  // Only levels that code is made for; the table names them.
+  EXPECT_NE(call({"verify", net, "--cpu", "avx2"}).out.find(" avx2 "), std::string::npos);
+  Outcome foreign = call({"verify", net, "--cpu", "neon,dotprod"});
+  EXPECT_NE(foreign.code, 0);
+  EXPECT_NE(foreign.err.find("this machine runs none of the code levels asked for: neon, dotprod; it runs avx2"), std::string::npos) << foreign.err;
   EXPECT_EQ(call({"verify", net, "--calls", "1"}).out.find("call 1"), std::string::npos);
 }
 

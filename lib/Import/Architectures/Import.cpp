@@ -54,12 +54,18 @@ std::string boundDimensions(const ImportOptions &options, architectures::Transfo
   return "";
 }
 
-/// Lets the tokenizer travel with the model.
-void attachTokenizer(ModuleOp module, const std::vector<uint8_t> &description) {
+/// Lets the tokenizer, if there is one, and what tells these weights from others travel with the model.
+void attach(ModuleOp module, ArrayRef<uint8_t> tokenizer, uint64_t identity) {
   Builder b(module.getContext());
-  RankedTensorType type = nn::makeTensor({int64_t(description.size())}, b.getIntegerType(8, /*isSigned=*/false));
-  ElementsAttr bytes = nn::makeConstant(type, ArrayRef(reinterpret_cast<const char *>(description.data()), description.size()));
-  module->setAttr("nn.attachments", b.getDictionaryAttr(b.getNamedAttr("tokenizer", bytes)));
+  SmallVector<NamedAttribute> attachments;
+  auto add = [&](StringRef name, const void *data, size_t size) {
+    RankedTensorType type = nn::makeTensor({int64_t(size)}, b.getIntegerType(8, /*isSigned=*/false));
+    attachments.push_back(b.getNamedAttr(name, nn::makeConstant(type, ArrayRef(static_cast<const char *>(data), size))));
+  };
+  add("identity", &identity, sizeof(identity));
+  if (!tokenizer.empty())
+    add("tokenizer", tokenizer.data(), tokenizer.size());
+  module->setAttr("nn.attachments", b.getDictionaryAttr(attachments));
 }
 
 } // namespace
@@ -90,8 +96,8 @@ OwningOpRef<ModuleOp> importGGUF(MLIRContext *context, const std::string &path, 
   architectures::WeightSource weights(held);
   weights.setOptionalPrefix(config.names.optionalPrefix);
   OwningOpRef<ModuleOp> module = architectures::buildTransformer(context, path, config, weights);
-  if (module && !description.empty())
-    attachTokenizer(*module, description);
+  if (module)
+    attach(*module, description, weights.identity());
   return module;
 }
 
@@ -126,8 +132,8 @@ OwningOpRef<ModuleOp> importHuggingFace(MLIRContext *context, const std::string 
     return refuse(context, path, problem);
   weights.setOptionalPrefix(config.names.optionalPrefix);
   OwningOpRef<ModuleOp> module = architectures::buildTransformer(context, path, config, weights);
-  if (module && !description.empty())
-    attachTokenizer(*module, description);
+  if (module)
+    attach(*module, description, weights.identity());
   return module;
 }
 

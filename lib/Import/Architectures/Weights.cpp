@@ -1,6 +1,7 @@
 //===- Weights.cpp - weights of language models, whatever file they are in ----------===//
 #include "Weights.h"
 
+#include "ajour/ABI/ArtifactHeader.h"
 #include "ajour/ABI/ElementTypes.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -26,10 +27,26 @@ void Weight::release() const {
     madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
 }
 
+/// Adds a tensor to a fingerprint. Four pieces of it: reading all of a large file for this would take as long as compiling a small one.
+static void addTensor(uint64_t &fingerprint, StringRef name, ArrayRef<int64_t> shape, ArrayRef<char> bytes) {
+  auto add = [&](const void *data, size_t size) {
+    uint64_t both[2] = {fingerprint, ajour_checksum(data, size)};
+    fingerprint = ajour_checksum(both, sizeof(both));
+  };
+  add(name.data(), name.size());
+  add(shape.data(), shape.size() * sizeof(int64_t));
+  constexpr size_t pieces = 4, pieceBytes = 64;
+  for (size_t i = 0; i < pieces; ++i) {
+    ArrayRef<char> piece = bytes.drop_front(bytes.size() / pieces * i).take_front(pieceBytes);
+    add(piece.data(), piece.size());
+  }
+}
+
 WeightSource::WeightSource(std::shared_ptr<const gguf::File> file) {
   bool mapped = isMapped(*file);
   for (const gguf::Tensor &tensor : file->tensors) {
     Weight weight{tensor.shape, tensor.bytes};
+    addTensor(fingerprint, tensor.name, tensor.shape, tensor.bytes);
     weight.file = file;
     weight.isMapped = mapped;
     switch (tensor.type->type) {
@@ -53,6 +70,7 @@ WeightSource::WeightSource(std::shared_ptr<const safetensors::File> file) {
   bool mapped = isMapped(*file);
   for (const safetensors::Tensor &tensor : file->tensors) {
     Weight weight{tensor.shape, tensor.bytes, tensor.elementType};
+    addTensor(fingerprint, tensor.name, tensor.shape, tensor.bytes);
     weight.file = file;
     weight.isMapped = mapped;
     weights[tensor.name] = std::move(weight);

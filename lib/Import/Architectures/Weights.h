@@ -40,6 +40,8 @@ public:
   std::string addQuantized(const safetensors::File &file, const safetensors::Quantization &quantization);
   /// Null when there is none of that name. What has been found counts as used.
   const Weight *find(llvm::StringRef name) const;
+  /// A number that other weights do not have: of names, shapes and some bytes of each of the file's tensors.
+  uint64_t identity() const { return fingerprint; }
   /// Names without this prefix find weights with it too.
   void setOptionalPrefix(llvm::StringRef text) { prefix = text.str(); }
   /// Weights that nobody asked for, in the order of their names, without those that are known to be derived from parameters
@@ -50,6 +52,7 @@ private:
   llvm::StringMap<Weight> weights;
   std::vector<safetensors::QuantizedWeight> quantized;
   std::string prefix;
+  uint64_t fingerprint = 0;
   mutable llvm::StringSet<> used;
 };
 
