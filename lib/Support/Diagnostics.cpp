@@ -16,9 +16,9 @@ DiagnosticCollector::DiagnosticCollector(MLIRContext *context, std::string fileN
         std::string description = describeNodes(diagnostic.getLocation());
         if (!description.empty())
           line += description + ": ";
-        line += printable(diagnostic.str(), /*keepLines=*/true);
+        line += printable(diagnostic.str());
         for (Diagnostic &note : diagnostic.getNotes())
-          line += "; " + printable(note.str(), /*keepLines=*/true);
+          line += "; " + printable(note.str());
         (isError ? errorLines : noteLines).push_back(line);
         return success();
       }) {

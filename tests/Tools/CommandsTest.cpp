@@ -7,6 +7,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 using namespace ajour::tools;
 using testing::internal::CaptureStderr;
 using testing::internal::CaptureStdout;
@@ -324,6 +328,32 @@ TEST_F(Commands, MomentaryArtifactsAreNotNamed) {
   Outcome outcome = call({"run", directory.file("m.onnx")}, hooks);
   EXPECT_EQ(outcome.code, 1);
   EXPECT_EQ(outcome.err.rfind("error: " + directory.file("m.onnx") + ": not an ajour artifact", 0), 0u) << outcome.err;
+}
+
+TEST_F(Commands, FilesLargerThanAllowedAreErrorsOfWriting) {
+  rlimit small;
+  getrlimit(RLIMIT_FSIZE, &small);
+  small.rlim_cur = 1;
+  std::string out = directory.file("out");
+  std::filesystem::create_directory(out);
+  pid_t child = fork();
+  if (child == 0) {
+    setrlimit(RLIMIT_FSIZE, &small);
+    std::string x = "x=" + directory.file("x.npy"), y = "y=" + directory.file("y.npy");
+    std::vector<std::string> arguments = {"program", "run", artifact, "--input", x, "--input", y, "--output", out};
+    std::vector<char *> argv;
+    for (std::string &argument : arguments)
+      argv.push_back(argument.data());
+    CLI::App app("test", "program");
+    registerRuntimeCommands(app);
+    std::freopen("/dev/null", "w", stderr);
+    _exit(runProgram(app, static_cast<int>(argv.size()), argv.data()));
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 1);
+  EXPECT_TRUE(std::filesystem::is_empty(out));
 }
 
 } // namespace

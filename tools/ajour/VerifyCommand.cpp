@@ -4,7 +4,6 @@
 #include "ajour/Pipeline/Verify.h"
 #include "ajour/Reference/State.h"
 #include "ajour/Support/Diagnostics.h"
-#include "ajour/Target/CpuTarget.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -49,10 +48,6 @@ void runVerify(const VerifyCommand &command) {
   options.steps = command.steps;
   options.allLevels = command.allLevels;
   options.threads = command.threads;
-  if (!options.compile.levels.empty() &&
-      llvm::none_of(options.compile.levels, [](ajour_cpu_level level) { return lookupCpuLevel(level)->arch == hostArch(); }))
-    throw CLI::ValidationError(command.targets.empty() ? "--cpu" : "--target",
-                               "verify runs the code on this machine, which has another architecture");
   Progress progress;
   attachProgress(options.compile, progress);
   auto context = makeContext();

@@ -5,6 +5,7 @@
 #include "ajour/Support/Printable.h"
 
 #include <cctype>
+#include <csignal>
 #include <cstdio>
 #include <new>
 
@@ -47,6 +48,8 @@ static std::string messageOf(const CLI::ParseError &error, const CLI::App &app) 
 
 int runProgram(CLI::App &app, int argc, char **argv) {
   takeOneArgument(app);
+  // A file that would become larger than its user may make it is an error of writing, which is reported and cleaned up.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     app.parse(argc, argv);
     std::fflush(stdout);

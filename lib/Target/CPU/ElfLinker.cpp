@@ -3,6 +3,7 @@
 
 #include "lld/Common/Driver.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Errno.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -45,7 +46,7 @@ static Error runLinker(ArrayRef<const char *> args) {
   if (result.retCode != 0 && StringRef(text).trim().empty())
     return createStringError("the linker died; see whether the folder for temporary files is full, and set TMPDIR to one with room");
   if (result.retCode != 0)
-    return createStringError("linking the generated code failed: " + StringRef(text).rtrim());
+    return createStringError("linking the generated code failed: " + join(split(StringRef(text).trim(), "\n"), "; "));
   return Error::success();
 }
 
