@@ -5,8 +5,7 @@
 
 BIN is a build's folder of programs with SpmmBench, GemvBench and KernelsBench. Run it on an idle machine, then look at what changed:
 rows of levels that this CPU lacks, and those of levels that were not asked for, stay as they are. Of each kernel family the time relative to
-the dense kernel is fitted by a line over the density. The line is then raised until no measured shape took longer, because a
-layer must never become slower than dense.
+the dense kernel is bounded by a line over the density, above all measured shapes, because a layer must never become slower than dense.
 """
 
 import argparse
@@ -16,8 +15,8 @@ import statistics
 import subprocess
 import sys
 
-# Kernels over pixels differ most between few input channels and many.
-MANY_CHANNELS = 128
+# What is left besides products, laying out and storing, counts less the more input channels there are.
+LEAST_CHANNELS = (0, 128, 256, 512)
 BITS = {"f32": 32, "f16": 16, "int8": 8, "q8_g32": 8, "q4_g32": 4, "q4_g128": 4}
 
 
@@ -42,7 +41,7 @@ def spmm_points(text, level):
         if lanes:
             family, group, bits = "GemmSparse", int(lanes.group(1)), BITS[lanes.group(2)]
         channels = int(re.search(r"(\d+)->", name).group(1))
-        for least in (0, MANY_CHANNELS):
+        for least in LEAST_CHANNELS:
             if channels >= least:
                 points.setdefault((family, group, bits, least), []).append((kept, sparse / full))
         if bits == 32:
@@ -81,13 +80,13 @@ def gemm_8bit(text):
 
 
 def line_above(points):
-    """(fixed, slope) of a line through the points by least squares, raised above all of them."""
-    densities, times = zip(*points)
-    if len(set(densities)) < 2 or max(densities) - min(densities) < 0.05:
-        slope = max(t / d for d, t in points)
-    else:
-        slope = max(0.0, statistics.linear_regression(densities, times).slope)
-    return max(max(t - slope * d for d, t in points), 0.0), slope
+    """(fixed, slope) of the line that lies above all points and exceeds them least, all together. It goes through one or two of them."""
+    densities = [d for d, _ in points]
+    if max(densities) - min(densities) < 0.05:
+        return 0.0, max(t / d for d, t in points)
+    slopes = {0.0} | {(t - u) / (d - e) for d, t in points for e, u in points if d > e and t > u}
+    lines = [(max(0.0, max(t - slope * d for d, t in points)), slope) for slope in slopes]
+    return min(lines, key=lambda line: sum(line[0] + line[1] * d - t for d, t in points))
 
 
 def rows_of(level, points, dense, bandwidth, rate8):

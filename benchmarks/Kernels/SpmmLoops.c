@@ -50,14 +50,27 @@
         }                                                                                                             \
     }                                                                                                                 \
   }
+/* Strides and depth are constants as in compiled models: else the compiler keeps addresses in registers and accumulators not. */
+#define GEMM_CASE(gemm, M, C)                                                                                         \
+  case C:                                                                                                             \
+    if (parts == 1)                                                                                                   \
+      gemm(lhs, C, rhs, acc[0], M, C);                                                                                \
+    else                                                                                                              \
+      AJOUR_ROLLED                                                                                                    \
+      for (int64_t p = 0; p < 3; ++p)                                                                                 \
+        gemm(lhs + p * part_stride, C, rhs + p * 3 * C * NR, acc[p], M, 3 * C);                                       \
+    break;
 #define GEMM(level, spconv, spmm, gemm, M)                                                                            \
   static AJOUR_TARGET_##level __attribute__((noinline)) void gemm_##M##_##level(                                      \
-      const float *lhs, int64_t part_stride, int64_t lda, const float *rhs, const float *bias, float *dst,            \
-      int64_t ldd, int64_t k, int64_t parts) {                                                                        \
+      const float *lhs, int64_t part_stride, int64_t channels, const float *rhs, const float *bias, float *dst,       \
+      int64_t ldd, int64_t parts) {                                                                                   \
     float acc[3][M * NR] __attribute__((aligned(64)));                                                                \
-    AJOUR_ROLLED                                                                                                      \
-    for (int64_t p = 0; p < parts; ++p)                                                                               \
-      gemm(lhs + p * part_stride, lda, rhs + p * k * NR, acc[p], M, k);                                               \
+    switch (channels) {                                                                                               \
+      GEMM_CASE(gemm, M, 64) GEMM_CASE(gemm, M, 128) GEMM_CASE(gemm, M, 256)                                          \
+      GEMM_CASE(gemm, M, 512) GEMM_CASE(gemm, M, 1024) GEMM_CASE(gemm, M, 2048)                                       \
+    default:                                                                                                          \
+      __builtin_trap();                                                                                               \
+    }                                                                                                                 \
     AJOUR_ROLLED                                                                                                      \
     for (int64_t r = 0; r < M; ++r)                                                                                   \
       for (int64_t j = 0; j < NR; ++j) {                                                                              \

@@ -16,10 +16,10 @@ typedef void spconv_loop(const float *src, const uint16_t *inputs, const float *
 /* All groups of a tile: spmm over n pixels, lists [groups + 1], each tile given a bias and a relu and stored. */
 typedef void spmm_loop(const float *src, int64_t scale, const uint16_t *inputs, const float *weights,
                        const uint32_t *index, const float *bias, float *dst, int64_t ldd, int64_t groups);
-/* One tile of the dense product, mr rows, with `parts` products added before bias, relu and store: what a convolution
- * in bands does for each window row. */
-typedef void gemm_loop(const float *lhs, int64_t part_stride, int64_t lda, const float *rhs, const float *bias, float *dst,
-                       int64_t ldd, int64_t k, int64_t parts);
+/* One tile of the dense product, mr rows, with bias, relu and store. parts = 1: one tap. parts = 3: three products over 3 taps each are
+ * added before, what a convolution in bands does for each window row. Channels: a power of two from 64 to 2048. */
+typedef void gemm_loop(const float *lhs, int64_t part_stride, int64_t channels, const float *rhs, const float *bias, float *dst,
+                       int64_t ldd, int64_t parts);
 /* All panels of one tile of gemm_sparse, `rows` of the table, each with bias, relu and store; 8 bits: with a multiplication by a scale,
  * rounding and clamping. */
 typedef void sparse_loop(const void *lhs, int64_t lda, const uint16_t *offsets, const uint8_t *picks, const void *rhs,

@@ -200,6 +200,14 @@ FailureOr<std::vector<EncodedWeight>> encodeWeights(ModuleOp module) {
   return weights;
 }
 
+void ignoreZeros(std::vector<EncodedWeight> &weights) {
+  for (EncodedWeight &weight : weights) {
+    weight.op->removeAttr(enc::weightAttrName);
+    weight.use.encoding.structure = {};
+    weight.use.densities.fill(1);
+  }
+}
+
 namespace {
 struct EncodePass : PassWrapper<EncodePass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EncodePass)

@@ -74,6 +74,8 @@ LogicalResult lowerToExec(ModuleOp module, const CompileOptions &options) {
   FailureOr<std::vector<EncodedWeight>> weights = encodeWeights(module);
   if (failed(weights))
     return failure();
+  if (!options.sparse)
+    ignoreZeros(*weights);
   ajour_cpu_level best = chosenLevels(options).back();
   llvm::SmallDenseSet<Operation *> channelMajor = chooseChannelMajor(*weights, best);
   if (options.report)

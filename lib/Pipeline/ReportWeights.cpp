@@ -33,7 +33,8 @@ static double percent(double share) { return std::round(share * 1000) / 10; }
 
 /// Why the layer has the kernel that it has.
 static std::string reasonOf(const EncodedWeight &weight, const KernelChoice &choice) {
-  std::string text = choice.reason;
+  bool isIgnored = weight.found.zeros() > 0 && weight.use.density() == 1;
+  std::string text = isIgnored ? "zeros are computed with, as asked" : choice.reason;
   if (weight.found.zeroRows > 0)
     text += "; " + std::to_string(weight.found.zeroRows) + " outputs have no weights";
   if (weight.found.zeroColumns > 0)
@@ -68,6 +69,8 @@ void reportWeights(ArrayRef<EncodedWeight> weights, ajour_cpu_level level, Compi
     const encoding::Detected &found = weight.found;
     std::string node = reportNodes(weight.op->getLoc());
     KernelChoice choice = selectKernel(weight.use, weight.rows, level, channelMajor.contains(weight.op));
+    if (channelMajor.contains(weight.op) && choice.family == KernelFamily::Dense)
+      choice.reason += "; over pixels, since the layers around it are";
     elements += found.shape.elements();
     nonzero += found.nonzero;
     given += weight.givenBytes;

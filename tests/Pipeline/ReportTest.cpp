@@ -95,6 +95,14 @@ TEST(Report, WeightsSayWhatWasFoundAndWhy) {
   EXPECT_EQ(std::get<int64_t>(cell("bytes")), 64);
   EXPECT_NE(std::get<std::string>(cell("why")).find("1 outputs have no weights; 4 inputs are not read"), std::string::npos)
       << std::get<std::string>(cell("why"));
+
+  ignoreZeros(*weights);
+  module->walk([](nn::MatmulOp op) { EXPECT_FALSE(getWeightUse(op)); });
+  CompileReport ignored;
+  reportWeights(*weights, AJOUR_LEVEL_avx2, ignored);
+  const auto &row = ignored.section("weights").tables[0].rows[0];
+  EXPECT_EQ(std::get<double>(row[3]), 75);
+  EXPECT_EQ(std::get<std::string>(row.back()).find("zeros are computed with, as asked"), 0u) << std::get<std::string>(row.back());
 }
 
 } // namespace

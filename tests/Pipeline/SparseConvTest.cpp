@@ -106,6 +106,12 @@ TEST(CompiledSparseConv, Windows) {
   check({1, 12, 14, 14, 8, 3, 1, 1, 1, 1, 100});
 }
 
+/// The first layer of a channel-major network, whose weights are all there.
+TEST(CompiledSparseConv, Dense) {
+  check({1, 3, 33, 30, 8, 3, 2, 1, 1, 1, 0}, true);
+  check({2, 4, 20, 28, 9, 7, 2, 1, 3, 1, 0});
+}
+
 TEST(CompiledSparseConv, Depthwise) {
   for (auto [size, kernel, stride] : std::vector<std::tuple<int64_t, int64_t, int64_t>>{{7, 3, 1}, {28, 3, 1}, {33, 3, 2}, {20, 5, 2}})
     check({2, 9, size, size, 9, kernel, stride, 1, kernel / 2, 1, size == 28 ? 30 : 0, true}, size == 7);

@@ -13,7 +13,7 @@ struct CompileArguments {
   std::string model;
   std::vector<std::string> targets, cpus, dims, bindings, caches;
   unsigned optimization = 3;
-  bool allowNewerOpset = false, floatProducts = false, winograd = true;
+  bool allowNewerOpset = false, floatProducts = false, winograd = true, sparse = true;
 };
 
 /// Adds the model and those options to a command.

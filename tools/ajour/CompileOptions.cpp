@@ -73,6 +73,7 @@ CompileOptions optionsOf(const CompileArguments &arguments) {
   options.levels = levelsOf(arguments);
   options.optimization = arguments.optimization;
   options.lowering.winograd = arguments.winograd;
+  options.sparse = arguments.sparse;
   options.import.allowNewerOpset = arguments.allowNewerOpset;
   if (!arguments.caches.empty()) {
     options.import.keys = cacheTypes().at(arguments.caches.front());
@@ -149,6 +150,7 @@ void addCodeOptions(CLI::App &command, CompileArguments &arguments) {
       ->delimiter(',')
       ->check(CLI::IsMember(names));
   command.add_option("-O", arguments.optimization, "Optimisation level 0 to 3")->check(CLI::Range(0, 3));
+  command.add_flag("!--no-sparse", arguments.sparse, "Compute with the zeros of pruned weights as with other values, to compare");
   command.add_flag("!--no-winograd", arguments.winograd, "Compute 3x3 convolutions as they are defined, which rounds less and takes longer");
 }
 

@@ -32,6 +32,9 @@ struct EncodedWeight {
 /// module's `enc.declared` says is checked against the weights: the weights not being as declared is an error at the user's node.
 mlir::FailureOr<std::vector<EncodedWeight>> encodeWeights(mlir::ModuleOp module);
 
+/// Takes all weights as dense ones: no `enc.weight`, and nothing that a kernel could leave out. What was found stays known for reports.
+void ignoreZeros(std::vector<EncodedWeight> &weights);
+
 /// The convolutions for which channel-major activations pay, since their sparse kernels have pixels in vectors: none where the network
 /// is expected to be as fast with all activations channels-last. All levels of an artifact share buffers, so the best one decides.
 llvm::SmallDenseSet<mlir::Operation *> chooseChannelMajor(llvm::ArrayRef<EncodedWeight> weights, ajour_cpu_level level);

@@ -29,6 +29,8 @@ struct CompileOptions {
   /// Stages of simplification to run (ajour/Conversion/Simplify.h); -1: all.
   int simplifyStages = -1;
   LoweringOptions lowering;
+  /// Whether zeros of weights are left out where that is expected to be faster; false: as if there were none, to compare with.
+  bool sparse = true;
   /// The stages that really run.
   int stages() const { return optimization == 0 ? 0 : simplifyStages; }
   std::function<void(const char *phase, int64_t done, int64_t total)> progress;

@@ -70,11 +70,12 @@ std::optional<SparseConvPlan> DispatchLowering::planSparseConv(nn::ConvOp op) {
     return std::nullopt;
   int64_t pixels = *known(nn::numElements(ArrayRef(out).drop_back(), context));
   std::optional<WeightUse> use = getWeightUse(op);
-  std::optional<int64_t> group = isDepthwise ? 1 : use ? chooseGroup(*use, pixels, level) : std::nullopt;
+  // Nothing is noted on dense weights, which are here since their neighbours are channel-major.
+  std::optional<int64_t> group = isDepthwise || !use ? 1 : chooseGroup(*use, pixels, level);
   if (!group)
     return std::nullopt;
   SparseConvPlan plan{};
-  plan.density = isDepthwise ? 1 : use->groupDensity(*group);
+  plan.density = isDepthwise || !use ? 1 : use->groupDensity(*group);
   plan.conv = op;
   plan.source = source;
   plan.bias = op.getBias();
