@@ -226,6 +226,16 @@ TEST(CompiledGemv, ManyRowsOfRoundedLhs) {
   expectCompiled(m.text(), {{2}, {40}}, {.tolerance = 1e-4, .threads = 2});
 }
 
+// One row meets several blocks at once where there are many: whole items, and a last one that is not.
+TEST(CompiledGemv, BlocksTogetherOfRoundedLhs) {
+  std::vector<StoredCase> cases;
+  for (const char *rows : {"1", "s0"})
+    for (int64_t n : {1000, 1024})
+      cases.push_back({.scale = "f16", .k = 96, .n = n, .rows = {rows}, .lhsGroup = 32, .halfLhs = n == 1000});
+  expectStored({cases[0], cases[1]});
+  expectStored({cases[2], cases[3]}, {{1}, {2}, {5}});
+}
+
 // Groups that no kernel has: scalar code.
 TEST(CompiledGemv, RoundedLhsInOtherGroups) {
   ModuleText m;
@@ -287,10 +297,10 @@ TEST(CompiledGemv, SharedCodedScales) {
 
 // C4^n of 4- and 8-bit weights.
 TEST(CompiledGemv, SparseStoredWeights) {
-  for (int64_t bits : {4, 8}) {
+  for (auto [bits, n] : std::vector<std::pair<int64_t, int64_t>>{{4, 40}, {8, 40}, {4, 920}}) {
     ModuleText m(1);
     std::mt19937 rng(bits);
-    const int64_t k = 128, n = 40;
+    const int64_t k = 128;
     std::string text, x = m.input(symbolicType({"s0", "128"}, "f32")), type = tensorType({n, k}, "i8");
     std::vector<bool> keeps(k);
     for (int64_t row = 0; row < n; ++row) {
@@ -307,7 +317,7 @@ TEST(CompiledGemv, SparseStoredWeights) {
     std::string w = m.raw("\"nn.constant\"()", {}, "value = dense<[" + text + "]> : " + type, type);
     std::string real = m.op("nn.dequantize_grouped", {w, m.constant(tensorType({n, k / 32}, "f16"))},
                             "axis = 1 : i64, group = 32 : i64, bits = " + std::to_string(bits) + " : i64", tensorType({n, k}, "f32"));
-    m.output(m.op("nn.matmul", {x, real}, "transpose_rhs, lhs_group = 32 : i64", symbolicType({"s0", "40"}, "f32")));
+    m.output(m.op("nn.matmul", {x, real}, "transpose_rhs, lhs_group = 32 : i64", symbolicType({"s0", std::to_string(n)}, "f32")));
     for (const PackSpec &pack : packsOf(m.text())) {
       EXPECT_EQ(pack.gemv.structure, encoding::GemvFormat::C4n);
       EXPECT_EQ(pack.gemv.kept, 2);
