@@ -230,7 +230,7 @@ ajour_status_code initSession(ajour_session &session, ajour_model *model, const 
   if (!session.inputs.reset(sizeOf(model->description->inputs())) || !session.symbols.reset(model->symbolCount()) ||
       !session.trialSymbols.reset(model->symbolCount()) ||
       !session.plannedSizes.reset(model->bufferCount()) || !session.pointers.reset(model->bufferCount()) ||
-      !session.operands.reset(model->operandCount) || !session.profile.reset(dispatches) ||
+      !session.operands.reset(model->operandCount) || !session.profile.reset(dispatches) || !session.paces.reset(dispatches) ||
       !session.observed.reset(model->maxResults))
     return noMemory(session, "tables", model->bufferCount());
   uint32_t threads = options.threads != 0 ? options.threads : performanceCores(cpuDirectory, true);
@@ -295,8 +295,8 @@ ajour_status_code runSession(ajour_session &session) {
   session.cancelled.store(false, std::memory_order_seq_cst);
   if (session.stop && session.stop->load(std::memory_order_seq_cst))
     return fail(AJOUR_CANCELLED, "%s: cancelled before the first dispatch", model.name);
-  bool profiling = session.profiling;
-  uint64_t runStart = profiling ? nowNs() : 0, start = runStart;
+  const bool profiling = session.profiling, sharing = session.pool.threadCount() > 1, timing = profiling || sharing;
+  uint64_t runStart = timing ? nowNs() : 0, start = runStart;
   for (uint32_t i = 0; i < model.dispatches.size(); ++i) {
     const LoadedDispatch &dispatch = model.dispatches[i];
     Job job = {dispatch.fn, session.operands.data() + dispatch.firstOperand, session.symbols.data(),
@@ -304,10 +304,18 @@ ajour_status_code runSession(ajour_session &session) {
     // What a thread leaves in its scratch is for its later calls of this run alone.
     for (uint64_t t = 0; job.scratchBytes != 0 && t < session.pool.threadCount(); ++t)
       std::memset(job.scratch + t * job.scratchBytes, 0, sizeof(uint64_t));
-    session.pool.run(session.current.work[i], runItems, &job, session.cancelled, session.current.costs[i]);
-    if (profiling) {
+    const int64_t work = session.current.work[i], cost = session.current.costs[i];
+    const bool alone = sharing && session.paces[i].prefersAlone(work);
+    if (alone)
+      session.pool.runAlone(work, runItems, &job, session.cancelled, cost);
+    else
+      session.pool.run(work, runItems, &job, session.cancelled, cost);
+    if (timing) {
       uint64_t end = nowNs();
-      record(session.profile[i], runStart, start, end);
+      if (sharing && work > 1)
+        session.paces[i].learn(work, end - start, alone);
+      if (profiling)
+        record(session.profile[i], runStart, start, end);
       start = end;
     }
     if (session.observer)

@@ -3,6 +3,7 @@
 #define AJOUR_LIB_RUNTIME_SESSION_H
 
 #include "Model.h"
+#include "Pace.h"
 #include "ThreadPool.h"
 
 namespace ajour::runtime {
@@ -56,6 +57,7 @@ struct ajour_session {
   ajour::runtime::Array<void *> pointers; ///< per buffer
   ajour::runtime::Array<void *> operands; ///< per dispatch, in a row
 
+  ajour::runtime::Array<ajour::runtime::Pace> paces; ///< per dispatch
   bool profiling = false;
   ajour::runtime::Array<ajour::runtime::DispatchProfile> profile;
   ajour_observer observer = nullptr;

@@ -130,24 +130,31 @@ void ThreadPool::awaitOthers() {
   pthread_mutex_unlock(&mutex);
 }
 
-void ThreadPool::run(int64_t work, WorkFn fn, void *context, const std::atomic<bool> &cancelled, int64_t cost) {
-  if (work <= 0)
-    return;
+void ThreadPool::setJob(int64_t work, WorkFn fn, void *context, const std::atomic<bool> &cancelled, int64_t chunk, uint32_t sharers) {
   jobFn = fn;
   jobContext = context;
   jobCancelled = &cancelled;
-  uint32_t count = threadCount();
-  jobChunk = chunkSize(work, count, cost);
-  int64_t share = work / count, rest = work % count, start = 0;
-  for (uint32_t i = 0; i < count; ++i) {
+  jobChunk = chunk;
+  int64_t share = work / sharers, rest = work % sharers, start = 0;
+  for (uint32_t i = 0, count = threadCount(); i < count; ++i) {
     ranges[i].next.store(start, std::memory_order_relaxed);
-    start += share + (i < rest ? 1 : 0);
+    start += i >= sharers ? 0 : share + (i < rest ? 1 : 0);
     ranges[i].end = start;
   }
-  if (work == 1 || startedWorkers == 0) {
-    claimChunks(0);
+}
+
+void ThreadPool::runAlone(int64_t work, WorkFn fn, void *context, const std::atomic<bool> &cancelled, int64_t cost) {
+  if (work <= 0)
     return;
-  }
+  setJob(work, fn, context, cancelled, chunkSize(work, 1, cost), 1);
+  claimChunks(0);
+}
+
+void ThreadPool::run(int64_t work, WorkFn fn, void *context, const std::atomic<bool> &cancelled, int64_t cost) {
+  if (work <= 1 || startedWorkers == 0)
+    return runAlone(work, fn, context, cancelled, cost);
+  uint32_t count = threadCount();
+  setJob(work, fn, context, cancelled, chunkSize(work, count, cost), count);
   uint64_t epoch = (gate.load(std::memory_order_relaxed) >> 32) + 1;
   if ((epoch & 0xffffffffu) == 0)
     epoch = 1;

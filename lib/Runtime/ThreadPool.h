@@ -34,6 +34,9 @@ public:
   /// when nobody works any more. Does not allocate.
   void run(int64_t work, WorkFn fn, void *context, const std::atomic<bool> &cancelled, int64_t cost = 0);
 
+  /// The same on the calling thread.
+  void runAlone(int64_t work, WorkFn fn, void *context, const std::atomic<bool> &cancelled, int64_t cost = 0);
+
   /// Binds worker i to cpus[i mod count]. Returns how many could not be bound.
   uint32_t bind(const uint32_t *cpus, uint32_t count);
 
@@ -61,6 +64,7 @@ private:
 
   static void *workerMain(void *argument);
   void workerLoop(uint32_t index);
+  void setJob(int64_t work, WorkFn fn, void *context, const std::atomic<bool> &cancelled, int64_t chunk, uint32_t sharers);
   bool join(uint32_t lastEpoch, uint32_t &epoch);
   void leave();
   void claimChunks(uint32_t thread);

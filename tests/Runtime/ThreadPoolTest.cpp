@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "Fixture.h"
+#include "Pace.h"
 #include "ThreadPool.h"
 
 using namespace ajour::runtime;
@@ -42,6 +43,48 @@ TEST(ThreadPool, EveryItemOnce) {
         ASSERT_EQ(count.load(), 20);
     }
   }
+}
+
+TEST(ThreadPool, AloneIsOnTheCaller) {
+  for (uint32_t threads : {1u, 3u}) {
+    ThreadPool pool;
+    ASSERT_TRUE(pool.start(threads));
+    for (size_t items : {0, 1, 7, 1000}) {
+      Counts counts(items);
+      for (int round = 0; round < 20; ++round)
+        pool.runAlone(counts.work, countItems, &counts, counts.cancelled);
+      for (auto &count : counts.perItem)
+        ASSERT_EQ(count.load(), 20);
+      EXPECT_EQ(counts.perThread[0].load(), 20 * counts.work);
+    }
+  }
+}
+
+TEST(Pace, ShortDispatchesRunAlone) {
+  Pace pace;
+  EXPECT_FALSE(pace.prefersAlone(1)) << "nothing is known";
+  pace.learn(16, 8000, false); // as long as waking takes
+  EXPECT_TRUE(pace.prefersAlone(16)) << "worth a try";
+  EXPECT_FALSE(pace.prefersAlone(160)) << "many items take long";
+  pace.learn(16, 2000, true);
+  EXPECT_TRUE(pace.prefersAlone(16));
+  pace.learn(16, 30000, true); // disturbed
+  EXPECT_TRUE(pace.prefersAlone(16));
+}
+
+TEST(Pace, LongerOnesRunWhereTheyAreFaster) {
+  Pace shared, alone;
+  shared.learn(16, 12000, false);
+  shared.learn(16, 20000, true);
+  EXPECT_FALSE(shared.prefersAlone(16));
+  int runs = 0;
+  for (; !shared.prefersAlone(16) && runs < 1000; ++runs)
+    shared.learn(16, 12000, false);
+  EXPECT_GT(runs, 10) << "tried again, but seldom";
+  EXPECT_LT(runs, 1000);
+  alone.learn(16, 12000, false);
+  alone.learn(16, 9000, true);
+  EXPECT_TRUE(alone.prefersAlone(16));
 }
 
 TEST(ThreadPool, ChunkSizes) {
