@@ -22,8 +22,8 @@ using encoding::GemvFormat;
 
 /// Rows of one kernel call.
 static constexpr int64_t callRows = 4;
-/// Work items that a product should have.
-static constexpr int64_t wantedGemvItems = 16;
+/// Work items that a product should have at most, and blocks that an item should have if there are so many items.
+static constexpr int64_t mostGemvItems = 32, wantedItemBlocks = 8, wantedGemvItems = 16;
 static_assert(AJOUR_GEMV_STREAMS <= callRows, "blocks of one call share the room of rows of one call");
 
 //===----------------------------------------------------------------------===//
@@ -375,7 +375,7 @@ struct DispatchLowering::GemvOperands {
 
 /// One call of the kernel for `rows` rows from `row` on; `block` points at the values.
 void DispatchLowering::callGemv(const GemvPlan &plan, const GemvOperands &shared, Value lhs, Value lda, Value row, Value block,
-                                Value groupKept, Value rows, int64_t flags) {
+                                Value groupKept, Value rows, Value flags) {
   const GemvFormat &format = plan.format;
   SmallVector<Value> operands = {lhs, lda};
   if (plan.lhsGroup > 0) {
@@ -387,7 +387,7 @@ void DispatchLowering::callGemv(const GemvPlan &plan, const GemvOperands &shared
   }
   operands.append({block, shared.acc, rows, e->i64(format.patterns)});
   if (encoding::isQuantized(format)) {
-    operands.append({e->i64(plan.sizes.groups), groupKept, e->i64(flags)});
+    operands.append({e->i64(plan.sizes.groups), groupKept, flags});
   } else {
     operands.push_back(groupKept);
   }
@@ -429,29 +429,31 @@ void DispatchLowering::keepColumns(const GemvPlan &plan, Value block, Value grou
 }
 
 /// Whether one row meets AJOUR_GEMV_STREAMS blocks at once. On x86-64, where this was seen to be faster.
-bool DispatchLowering::readsStreams(const GemvPlan &plan, int64_t blocksPerItem) {
+bool DispatchLowering::readsStreams(const GemvPlan &plan) {
   std::optional<int64_t> rows = known(plan.product.rows);
-  return plan.lhsGroup > 0 && (!rows || *rows == 1) && blocksPerItem >= AJOUR_GEMV_STREAMS &&
-         level < AJOUR_LEVEL_neon;
+  return plan.lhsGroup > 0 && (!rows || *rows == 1) && plan.sizes.blocks >= 4 * AJOUR_GEMV_STREAMS && level < AJOUR_LEVEL_neon;
 }
 
-/// The only row and AJOUR_GEMV_STREAMS blocks.
-void DispatchLowering::lowerGemvStreams(const GemvPlan &plan, const GemvOperands &operands, Value block) {
+/// The only row and AJOUR_GEMV_STREAMS blocks, `apart` blocks from one to the next: each is followed by the next of its stream.
+void DispatchLowering::lowerGemvStreams(const GemvPlan &plan, const GemvOperands &operands, Value block, Value apart) {
   const GemmPlan &product = plan.product;
   Type i8 = IntegerType::get(context, 8);
   Value row = e->i64(0), groupKept = e->i64(plan.sizes.groupKept), blockBytes = e->i64(plan.sizes.blockBytes);
-  Value codes = e->pointer(operands.packed, e->mul(block, blockBytes), i8);
+  Value codes = e->pointer(operands.packed, e->mul(block, blockBytes), i8), stride = e->mul(apart, blockBytes);
   Value lhs = plan.compress ? operands.kept : operands.rows, lda = e->i64(plan.compress ? operands.keptElements : 0);
   if (plan.compress)
     e->loop(e->i64(0), e->i64(AJOUR_GEMV_STREAMS), [&](Value b) {
-      keepColumns(plan, e->pointer(codes, e->mul(b, blockBytes), i8), groupKept, operands.rows,
+      keepColumns(plan, e->pointer(codes, e->mul(b, stride), i8), groupKept, operands.rows,
                   e->pointer(operands.kept, e->mul(b, lda), operands.type));
     });
-  callGemv(plan, operands, lhs, lda, row, e->pointer(codes, e->i64(plan.sizes.codeBytes), i8), groupKept, e->i64(1),
-           ajour_gemv_many_blocks(gemvFlags(plan.format), plan.sizes.blockBytes));
+  // The stride stands above the other flags, which are constants.
+  const int64_t one = ajour_gemv_many_blocks(0, 1) - ajour_gemv_many_blocks(0, 0);
+  Value flags = arith::OrIOp::create(e->b, e->loc, e->i64(ajour_gemv_many_blocks(gemvFlags(plan.format), 0)),
+                                     e->mul(stride, e->i64(one)));
+  callGemv(plan, operands, lhs, lda, row, e->pointer(codes, e->i64(plan.sizes.codeBytes), i8), groupKept, e->i64(1), flags);
   e->loop(e->i64(0), e->i64(AJOUR_GEMV_STREAMS), [&](Value b) {
     Value acc = e->pointer(operands.acc, e->mul(b, e->i64(AJOUR_GEMV_ROWS)), accType(product));
-    emitTileEpilogue(product, {acc}, Value(), e->add(block, b), row, e->i64(1));
+    emitTileEpilogue(product, {acc}, Value(), e->add(block, e->mul(b, apart)), row, e->i64(1));
   });
 }
 
@@ -474,7 +476,7 @@ void DispatchLowering::lowerGemvRows(const GemvPlan &plan, const GemvOperands &o
       e->loop(e->i64(0), count, [&](Value r) {
         keepColumns(plan, codes, groupKept, rowAt(e->add(row, r)), e->pointer(operands.kept, e->mul(r, lda), operands.type));
       });
-    callGemv(plan, operands, lhs, lda, row, values, groupKept, count, gemvFlags(plan.format));
+    callGemv(plan, operands, lhs, lda, row, values, groupKept, count, e->i64(gemvFlags(plan.format)));
     emitTileEpilogue(product, {operands.acc}, Value(), block, row, count);
   };
   int64_t whole = rows ? *rows / callRows * callRows : 0;
@@ -498,8 +500,10 @@ void DispatchLowering::lowerGemv(const GemvPlan &plan) {
   Type type = lhsType(product), sourceType = plan.lhsGroup > 0 ? f32 : type;
   std::optional<int64_t> rows = known(product.rows);
   int64_t sourceBytes = nn::elementBytes(sourceType), elementBytes = nn::elementBytes(type);
-  int64_t blocksPerItem = std::max<int64_t>(1, llvm::divideCeil(plan.sizes.blocks, wantedGemvItems));
-  const bool streams = readsStreams(plan, blocksPerItem);
+  const int64_t blocks = plan.sizes.blocks;
+  int64_t blocksPerItem = std::max<int64_t>(llvm::divideCeil(blocks, mostGemvItems),
+                                            std::min<int64_t>(wantedItemBlocks, llvm::divideCeil(blocks, wantedGemvItems)));
+  const bool streams = readsStreams(plan);
   if (streams)
     blocksPerItem = llvm::alignTo(blocksPerItem, AJOUR_GEMV_STREAMS);
   // Rows that are not stored are gathered; where the last group is not whole they are copied so that zeros follow: any
@@ -534,19 +538,18 @@ void DispatchLowering::lowerGemv(const GemvPlan &plan) {
     operands.rowStride = e->i64(operands.rounded.stride);
   }
 
-  items(getAffineConstantExpr(llvm::divideCeil(plan.sizes.blocks, blocksPerItem), context), [&](Value item) {
+  items(getAffineConstantExpr(llvm::divideCeil(blocks, blocksPerItem), context), [&](Value item) {
     if (plan.copiesLhs && plan.lhsGroup == 0)
       copyPadded(product, copyStride, type, copyTarget);
     operands.acc = e->frameArray(accType(product), callRows * AJOUR_GEMV_ROWS);
     operands.packed = operandPointer(OperandSpec::Packed, product.weightsPack);
     Value first = e->mul(item, e->i64(blocksPerItem));
-    Value last = e->min(e->i64(plan.sizes.blocks), e->add(first, e->i64(blocksPerItem)));
+    Value last = e->min(e->i64(blocks), e->add(first, e->i64(blocksPerItem)));
     if (streams) {
-      Value step = e->i64(AJOUR_GEMV_STREAMS), whole = e->add(first, e->mul(e->div(e->sub(last, first), step), step));
       Value isOne = e->compare(arith::CmpIPredicate::eq, e->size(product.rows), e->i64(1));
-      Value rest = e->select(isOne, whole, first);
-      e->loop(first, rest, [&](Value block) { lowerGemvStreams(plan, operands, block); }, AJOUR_GEMV_STREAMS);
-      first = rest;
+      Value apart = e->select(isOne, e->div(e->sub(last, first), e->i64(AJOUR_GEMV_STREAMS)), e->i64(0));
+      e->loop(first, e->add(first, apart), [&](Value block) { lowerGemvStreams(plan, operands, block, apart); });
+      first = e->add(first, e->mul(apart, e->i64(AJOUR_GEMV_STREAMS)));
     }
     e->loop(first, last, [&](Value block) { lowerGemvRows(plan, operands, block); });
   });

@@ -256,10 +256,10 @@ private:
   void keepColumns(const GemvPlan &plan, mlir::Value block, mlir::Value groupKept, mlir::Value row, mlir::Value target);
   struct GemvOperands;
   void callGemv(const GemvPlan &plan, const GemvOperands &operands, mlir::Value lhs, mlir::Value lda, mlir::Value row,
-                mlir::Value block, mlir::Value groupKept, mlir::Value rows, int64_t flags);
-  bool readsStreams(const GemvPlan &plan, int64_t blocksPerItem);
+                mlir::Value block, mlir::Value groupKept, mlir::Value rows, mlir::Value flags);
+  bool readsStreams(const GemvPlan &plan);
   void lowerGemvRows(const GemvPlan &plan, const GemvOperands &operands, mlir::Value block);
-  void lowerGemvStreams(const GemvPlan &plan, const GemvOperands &operands, mlir::Value block);
+  void lowerGemvStreams(const GemvPlan &plan, const GemvOperands &operands, mlir::Value block, mlir::Value apart);
 
   // Roots as the element of a value, with the reduction inside (the general form).
   void bindContraction(mlir::Operation *root);
