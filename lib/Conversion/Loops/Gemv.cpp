@@ -434,6 +434,15 @@ bool DispatchLowering::readsStreams(const GemvPlan &plan) {
   return plan.lhsGroup > 0 && (!rows || *rows == 1) && plan.sizes.blocks >= 4 * AJOUR_GEMV_STREAMS && level < AJOUR_LEVEL_neon;
 }
 
+/// Blocks of a stream in an item, about `wanted`: streams that cross the boundaries of pages at the same time would all wait.
+static int64_t streamBlocks(int64_t wanted, int64_t blockBytes) {
+  constexpr int64_t page = 4096, apart = 512;
+  for (int64_t count = wanted; count > 0 && count > wanted - 4; --count)
+    if (int64_t phase = count * blockBytes % page; phase >= apart && phase <= page - apart)
+      return count;
+  return wanted;
+}
+
 /// The only row and AJOUR_GEMV_STREAMS blocks, `apart` blocks from one to the next: each is followed by the next of its stream.
 void DispatchLowering::lowerGemvStreams(const GemvPlan &plan, const GemvOperands &operands, Value block, Value apart) {
   const GemmPlan &product = plan.product;
@@ -505,7 +514,7 @@ void DispatchLowering::lowerGemv(const GemvPlan &plan) {
                                             std::min<int64_t>(wantedItemBlocks, llvm::divideCeil(blocks, wantedGemvItems)));
   const bool streams = readsStreams(plan);
   if (streams)
-    blocksPerItem = llvm::alignTo(blocksPerItem, AJOUR_GEMV_STREAMS);
+    blocksPerItem = AJOUR_GEMV_STREAMS * streamBlocks(llvm::divideCeil(blocksPerItem, AJOUR_GEMV_STREAMS), plan.sizes.blockBytes);
   // Rows that are not stored are gathered; where the last group is not whole they are copied so that zeros follow: any
   // number times an absent weight of 0 would do, but not a NaN. Scratch holds the copies, rows of 8 bits with their
   // scales and sums, and what the patterns of a block keep of the rows of one call.
