@@ -3,9 +3,11 @@
 #include "Language/TextModel.h"
 #include "ToolSupport/HostTensor.h"
 #include "ToolSupport/JsonSchema.h"
+#include "ToolSupport/SchemaText.h"
 
 #include <nlohmann/json.hpp>
 
+#include <regex>
 #include <set>
 
 using namespace ajour::tools;
@@ -77,8 +79,78 @@ TEST(JsonSchema, ReferencesAlternativesAndOthers) {
   }
 }
 
+/// All texts that a schema gives, decoded.
+std::vector<json> valuesOf(const std::string &schema) {
+  std::vector<json> values;
+  for (const std::string &text : generate(schema)) {
+    values.push_back(json::parse(text, nullptr, false));
+    EXPECT_FALSE(values.back().is_discarded()) << schema << ": " << text;
+  }
+  EXPECT_FALSE(values.empty()) << schema;
+  return values;
+}
+
+TEST(JsonSchema, BoundsOfNumbers) {
+  std::set<int64_t> found;
+  for (const json &value : valuesOf(R"({"type": "integer", "minimum": -2, "exclusiveMaximum": 4})")) {
+    ASSERT_TRUE(value.is_number_integer()) << value;
+    found.insert(value.get<int64_t>());
+  }
+  EXPECT_EQ(found, (std::set<int64_t>{-2, -1, 0, 1, 2, 3}));
+  for (const json &value : valuesOf(R"({"type": "integer", "exclusiveMinimum": 97.5, "maximum": 1203})"))
+    EXPECT_TRUE(value >= 98 && value <= 1203) << value;
+  for (const json &value : valuesOf(R"({"type": "number", "minimum": -3, "maximum": 1})"))
+    EXPECT_TRUE(value.is_number() && value >= -3 && value <= 1) << value;
+  for (const json &value : valuesOf(R"({"type": "integer", "maximum": -10})"))
+    EXPECT_LE(value, -10);
+  // Every integer between bounds has its text, and no other has.
+  for (auto [least, most] : {std::pair<int64_t, int64_t>{0, 0}, {7, 23}, {-105, 99}, {98, 1002}, {-20, -3}, {190, 210}}) {
+    // The grammar of numbers is a regular expression but for quotes and blanks.
+    std::regex matches(std::regex_replace(integersBetween(least, most), std::regex("\"| "), ""));
+    for (int64_t value = -1100; value <= 1100; ++value)
+      EXPECT_EQ(std::regex_match(std::to_string(value), matches), value >= least && value <= most) << value << " of " << least << ".." << most;
+  }
+}
+
+TEST(JsonSchema, PatternsAndFormats) {
+  auto allMatch = [](const std::string &schema, const std::string &pattern) {
+    for (const json &value : valuesOf(schema)) {
+      ASSERT_TRUE(value.is_string()) << value;
+      // std::regex counts bytes: a character of more of them becomes one.
+      std::string text = std::regex_replace(value.get<std::string>(), std::regex("[\xc0-\xff][\x80-\xbf]+"), "~");
+      EXPECT_TRUE(std::regex_search(text, std::regex(pattern))) << schema << ": " << value;
+    }
+  };
+  for (const char *pattern : {"^[a-c]{2,3}(x|yz)?$", "^\\\\d+\\\\.[^a-z.]{1,2}$", "^(?:a|b)*c$", "ab", "a|b", "^.{3}$", "^\\\\w\\\\W$", "^$"}) {
+    std::string decoded = json::parse(std::string("\"") + pattern + "\"").get<std::string>();
+    allMatch(std::string(R"({"type": "string", "pattern": ")") + pattern + "\"}", decoded);
+  }
+  // What a JSON string escapes.
+  EXPECT_EQ(stringsThatMatch(R"(^["\\]\n$)"), R"((("\\\"" | "\\\\") ("\\n")))");
+  allMatch(R"({"format": "date"})", "^\\d{4}-\\d\\d-\\d\\d$");
+  // The small vocabulary has no "T".
+  EXPECT_NE(grammarOfSchema(R"({"type": "string", "format": "date-time"})").find("([\\x54])"), std::string::npos);
+  allMatch(R"({"type": "string", "format": "uuid"})", "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-");
+  allMatch(R"({"type": "string", "format": "ipv4"})", "^\\d+\\.\\d+\\.\\d+\\.\\d+$");
+}
+
+TEST(JsonSchema, TuplesAndJoins) {
+  for (const json &value : valuesOf(R"({"prefixItems": [{"const": 1}, {"type": "boolean"}]})"))
+    EXPECT_TRUE(value.size() == 2 && value[0] == 1 && value[1].is_boolean()) << value;
+  std::set<size_t> sizes;
+  for (const json &value : valuesOf(R"({"type": "array", "prefixItems": [{"const": 1}], "items": {"const": 2}, "minItems": 2, "maxItems": 3})")) {
+    sizes.insert(value.size());
+    EXPECT_EQ(value.back(), 2);
+  }
+  EXPECT_EQ(sizes, (std::set<size_t>{2, 3}));
+  for (const json &value : valuesOf(R"({"$defs": {"named": {"type": "object", "properties": {"name": {"const": "x"}}, "required": ["name"]}},
+      "allOf": [{"$ref": "#/$defs/named"}, {"properties": {"n": {"type": "integer", "minimum": 3}}, "required": ["n"]}],
+      "properties": {"n": {"type": "integer", "maximum": 4, "minimum": 0}}})"))
+    EXPECT_TRUE(value["name"] == "x" && (value["n"] == 3 || value["n"] == 4)) << value;
+}
+
 TEST(JsonSchema, MessagesNameThePlace) {
-  auto refused = [](const std::string &schema, const std::string &part) {
+  auto refused = [](const std::string &schema, const std::string &part, const std::string &more = "") {
     try {
       grammarOfSchema(schema);
       ADD_FAILURE() << schema;
@@ -88,7 +160,7 @@ TEST(JsonSchema, MessagesNameThePlace) {
   };
   refused("{", "the schema is no JSON");
   refused("3", "#: expected an object or true, found number");
-  refused(R"({"properties": {"a": {"pattern": "x"}}})", "#/properties/a: the keyword 'pattern' is not known");
+  refused(R"({"properties": {"a": {"not": {}}}})", "#/properties/a: the keyword 'not' is not known");
   refused(R"({"type": "date"})", "#: the type \"date\" is not known");
   refused(R"({"enum": []})", "#: 'enum' is no list of values");
   refused(R"({"type": "object", "required": 5})", "#: 'required' is no list of names");
@@ -106,6 +178,33 @@ TEST(JsonSchema, MessagesNameThePlace) {
   refused(R"({"type": "array", "minItems": 5, "maxItems": 1})", "#: 'maxItems' is below 'minItems'");
   refused(R"({"properties": 1})", "#: 'properties' is no object");
   refused(R"({"properties": {}, "required": ["a"]})", "#: 'required' names 'a', which 'properties' does not have");
+  // Expressions that crashed others (M2), and those that are not known.
+  for (auto [pattern, part] : {std::pair("^+[a-z]$", "at character 2: there is nothing in front of '+' to repeat"), {"^{2}times$", "at character 2: there is nothing in front of '{'"},
+                               {"(a", "at character 1: the group has no end"}, {"a)", "at character 2: ')' without its beginning"}, {"[a", "at character 1: the class has no end"},
+                               {"[z-a]", "at character 2: the range ends before it begins"}, {"(?=a)", "of groups that begin with '(?' only '(?:' is known"},
+                               {"a**", "at character 3: a repetition of a repetition needs a group"}, {"a{3,1}", "a repetition is {3}, {3,} or {3,7}"},
+                               {"a{99999}", "a repetition counts to 10000"}, {"a^b", "'^' is known at the beginning"}, {"a$b", "'$' is known at the"}, {"^a|b", "need a group: ^(a|b)$"},
+                               {"\\\\q", "the escape '\\q' is not known"}, {"a\\\\", "'\\' ends the expression"}, {"[é]", "classes of characters beyond ASCII are not known"}, {"a]", "']' without its beginning"},
+                               {"[^\\\\d\\\\D]", "the class is empty"}, {"[\\u0001]", "matches control characters alone"}})
+    refused(std::string(R"({"pattern": ")") + pattern + "\"}", "#: 'pattern' " + json::parse(std::string("\"") + pattern + "\"").dump() + " ", part);
+  refused(R"({"pattern": 3})", "#: 'pattern' is 3, expected a string");
+  refused(std::string(R"({"pattern": ")") + std::string(60, '(') + "\"}", "#: 'pattern'");
+  refused(R"({"pattern": "a", "maxLength": 3})", "#: 'pattern' is known alone only");
+  refused(R"({"format": "email"})", "#: the format \"email\" is not known, only date, date-time, ipv4, time, uuid");
+  refused(R"({"type": "integer", "minimum": 1e30})", "#: 'minimum' is 1e+30, expected a whole number of at most 15 digits");
+  refused(R"({"type": "number", "maximum": 0.5})", "#: 'maximum' is 0.5, expected a whole number");
+  refused(R"({"type": "number", "exclusiveMinimum": 0})", "#: 'exclusiveMinimum' is known for integers only");
+  refused(R"({"type": "integer", "minimum": 3, "maximum": 2})", "#: no number is at least 3 and at most 2");
+  refused(R"({"prefixItems": 1})", "#: 'prefixItems' is no list of schemas");
+  refused(R"({"prefixItems": [true, true], "maxItems": 1})", "#: 'maxItems' is below 'minItems' or the number of 'prefixItems'");
+  refused(R"({"prefixItems": [true], "minItems": 2, "items": false})", "#: 'minItems' is above the number of 'prefixItems', and 'items' allows no others");
+  refused(R"({"allOf": []})", "#: 'allOf' is no list of schemas");
+  refused(R"({"allOf": [1]})", "#/allOf/0: expected an object, found number");
+  refused(R"({"type": "string", "allOf": [{"type": "null"}]})", "#/allOf/0: 'type' is \"null\" here and \"string\" beside; 'allOf' cannot join them");
+  deep = "{}";
+  for (int i = 0; i < 5000; ++i)
+    deep = R"({"items": )" + deep + "}";
+  refused(deep, "#/items/items");
 }
 
 } // namespace

@@ -54,6 +54,11 @@ make_seeds() {
         } >"$2/config-$type"
       done
       ;;
+    FuzzText)
+      printf '\0{%%- for m in messages if m.role != "tool" %%}{%% set x = m["content"].split("</think>")[-1] | trim %%}<{{ m.role }}>{{ x ~ loop.index0 }}{%% if not loop.last %%},{%% endif %%}{%% endfor %%}{%% macro f(a, b=2) %%}{{ a * b }}{%% endmacro %%}{{ f(3) }}{{ tools | tojson(indent=2) }}{{ raise_exception("no") if false }}\0{"tools": [{"name": "f"}]}' >"$2/template"
+      printf '\1root ::= (item | "b\\x41" [^a-z\\u00e9]{1,3})* "x"?\nitem ::= "(" [0-9]+ ")" | . # remark\n\0(12)x' >"$2/grammar"
+      printf '\2{"type": "object", "required": ["a"], "properties": {"a": {"type": "integer", "minimum": -12, "maximum": 340}, "b": {"pattern": "^(a|[^b-d]{2}\\\\d?)+$"}, "c": {"prefixItems": [{"$ref": "#/$defs/s"}], "items": {"type": "number"}}}, "$defs": {"s": {"allOf": [{"type": "string"}, {"format": "date"}]}}}\0{"a": 3}' >"$2/schema"
+      ;;
     FuzzInputs) printf '\0\223NUMPY\1\0' >"$2/npy" && printf '\1RIFF' >"$2/wav" && printf '\2BM' >"$2/bmp" ;;
   esac
   [ -n "$(ls -A "$2")" ] || echo "$1: no seeds, starting from nothing"
