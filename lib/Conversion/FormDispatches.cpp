@@ -382,7 +382,10 @@ bool Former::becomesAlias(nn::ReshapeOp reshape) {
   bool usersPointwise = llvm::all_of(reshape->getUses(), [](OpOperand &use) {
     return isPointwise(use.getOwner()) || isStateSpace(use.getOwner()) || readsThroughViews(use);
   });
-  return !(afterMovement && (readInPlace || usersPointwise));
+  // What is computed only to be joined is computed where it is joined: the halves of rotated pairs, say.
+  bool isJoined = producer && isPointwise(producer) && !isMovement(producer) && !groupOf(producer) && producer->hasOneUse() &&
+                  llvm::all_of(reshape->getUsers(), [](Operation *user) { return isa<nn::ConcatOp>(user); });
+  return !isJoined && !(afterMovement && (readInPlace || usersPointwise));
 }
 
 void Former::assignRest() {

@@ -105,6 +105,15 @@ TEST(Attention, KeysAndValuesOfFewBits) {
   }
 }
 
+TEST(Attention, FewTokensTakeSeveralKeyHeads) {
+  for (std::string type : {"f32", "f16", "i8", "ui8"}) {
+    AttentionText text{{"2"}, "s0", "150", 16, 8, 32, 32, type, type, "scale = 0.02 : f32"};
+    text.positions = text.slopes = text.sinks = true;
+    text.mask = {"16", "s0", "150"};
+    expectCompiled(text.text(), {{1}, {4}, {5}, {40}}, {.tolerance = 2e-5, .indexBound = 160, .threads = 2});
+  }
+}
+
 namespace {
 
 /// An attention whose queries, keys and values are computed from the arguments of main by operations that move data.

@@ -45,6 +45,29 @@ TEST(MakeModel, WeightsAreThoseOfTheArchitectures) {
   }
 }
 
+TEST(MakeModel, RecurrentNetworksKeepTheirStates) {
+  for (auto [name, gates, states] : {std::tuple("gru_2x1024", 3, 2), {"lstm_2x1024", 4, 4}}) {
+    GraphBuilder builder(name, false, 1);
+    builder.setPruning({.blockFilters = 16, .linearSparsity = 0.75});
+    buildArchitecture(name, builder, 32);
+    const onnx::GraphProto &graph = builder.model().graph();
+    EXPECT_EQ(graph.input_size(), 1 + states);
+    EXPECT_EQ(graph.output_size(), 1 + states);
+    for (const onnx::TensorProto &tensor : graph.initializer()) {
+      if (tensor.dims_size() != 3)
+        continue;
+      ASSERT_EQ(tensor.dims(1), gates * 1024) << tensor.name();
+      const auto *weights = reinterpret_cast<const float *>(tensor.raw_data().data());
+      int64_t zeros = 0;
+      for (int64_t i = 0; i < gates * 1024 * 1024; ++i) {
+        zeros += weights[i] == 0;
+        ASSERT_EQ(weights[i] == 0, weights[(i / 1024 / 16 * 16) * 1024 + i % 1024] == 0) << tensor.name() << ", weight " << i;
+      }
+      EXPECT_EQ(zeros, gates * 1024 * 768) << tensor.name();
+    }
+  }
+}
+
 TEST(MakeModel, EveryValueIsMadeBeforeItIsUsed) {
   for (const std::string &name : {"mobilenet_v2", "resnet18", "efficientnet_b0", "squeezenet1_1"}) {
     for (bool quantized : {false, true}) {

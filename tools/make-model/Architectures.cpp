@@ -151,6 +151,13 @@ void buildProduct(GraphBuilder &b, int64_t) {
   b.output(b.flatten(b.conv(b.input(4096, 8, 16), {4096, 1, 1, 0, 1, Activation::None})));
 }
 
+/// Two layers of 1024 units and a classifier, one frame at a time: what RTMobile prunes for speech (Dong et al. 2020).
+void buildRecurrent(GraphBuilder &b, const char *type, int64_t gates) {
+  constexpr int64_t units = 1024;
+  Value x = b.recurrent(type, gates, b.recurrent(type, gates, b.frame(units), units), units);
+  b.output(b.linear(b.flatten(x), 40, Activation::None));
+}
+
 struct Architecture {
   const char *name;
   void (*build)(GraphBuilder &builder, int64_t size);
@@ -158,6 +165,8 @@ struct Architecture {
 
 const Architecture architectures[] = {
     {"efficientnet_b0", buildEfficientNetB0},
+    {"gru_2x1024", [](GraphBuilder &b, int64_t) { buildRecurrent(b, "GRU", 3); }},
+    {"lstm_2x1024", [](GraphBuilder &b, int64_t) { buildRecurrent(b, "LSTM", 4); }},
     {"mobilenet_v1", buildMobileNetV1},
     {"mobilenet_v2", buildMobileNetV2},
     {"mobilenet_v3_large", buildMobileNetV3},

@@ -25,13 +25,10 @@ void setInt(onnx::NodeProto &node, const char *name, int64_t value) {
   attribute.set_i(value);
 }
 
-void describeValue(onnx::ValueInfoProto &info, const Value &value, bool picture) {
-  info.set_name(value.name);
+void describeValue(onnx::ValueInfoProto &info, const std::string &name, const std::vector<int64_t> &dims) {
+  info.set_name(name);
   auto &type = *info.mutable_type()->mutable_tensor_type();
   type.set_elem_type(onnx::TensorProto::FLOAT);
-  std::vector<int64_t> dims = {1, value.channels};
-  if (picture)
-    dims.insert(dims.end(), {value.height, value.width});
   for (int64_t dim : dims)
     type.mutable_shape()->add_dim()->set_dim_value(dim);
 }
@@ -226,7 +223,7 @@ Value GraphBuilder::concat(const std::vector<Value> &parts) {
 
 Value GraphBuilder::input(int64_t channels, int64_t height, int64_t width) {
   Value value{"image", channels, height, width};
-  describeValue(*graph.add_input(), value, true);
+  describeValue(*graph.add_input(), value.name, {1, channels, height, width});
   value.mean = 0.5; // Pixels in [0, 1].
   value.rms = 0.6;
   value.nonNegative = true;
@@ -268,12 +265,11 @@ std::vector<std::string> GraphBuilder::quantizedWeights(const std::string &node,
   return {w, b};
 }
 
-std::vector<std::string> GraphBuilder::weights(const std::string &node, const Value &input,
-                                               std::vector<int64_t> dims) {
+std::vector<float> GraphBuilder::makeWeights(const Value &input, const std::vector<int64_t> &dims) {
   size_t rows = static_cast<size_t>(dims[0]), columns = 1;
   for (size_t d = 1; d < dims.size(); ++d)
     columns *= static_cast<size_t>(dims[d]);
-  std::vector<float> weight(rows * columns), bias(rows);
+  std::vector<float> weight(rows * columns);
   double deviation = 1 / (input.rms * std::sqrt(static_cast<double>(columns)));
   for (float &value : weight)
     value = static_cast<float>(normal() * deviation);
@@ -281,6 +277,13 @@ std::vector<std::string> GraphBuilder::weights(const std::string &node, const Va
   if (kept > 0 && kept < 1)
     for (float &value : weight)
       value = static_cast<float>(value / std::sqrt(kept));
+  return weight;
+}
+
+std::vector<std::string> GraphBuilder::weights(const std::string &node, const Value &input,
+                                               std::vector<int64_t> dims) {
+  size_t rows = static_cast<size_t>(dims[0]);
+  std::vector<float> weight = makeWeights(input, dims), bias(rows);
   for (float &value : bias)
     value = static_cast<float>(normal() * 0.1);
   if (quantized)
@@ -363,13 +366,53 @@ Value GraphBuilder::linear(const Value &input, int64_t features, Activation acti
   return value;
 }
 
+Value GraphBuilder::frame(int64_t channels) {
+  Value value{"frame", channels};
+  describeValue(*graph.add_input(), value.name, {1, 1, channels});
+  return value;
+}
+
+Value GraphBuilder::recurrent(const std::string &type, int64_t gates, const Value &input, int64_t units) {
+  std::string name = uniqueName(type == "GRU" ? "gru" : "lstm");
+  int64_t rows = gates * units;
+  // A state in (-1, 1) is what the next step and the next layer read.
+  Value state{name, units};
+  state.rms = 0.5;
+  std::vector<float> ofInput = makeWeights(input, {rows, input.channels}), ofState = makeWeights(state, {rows, units}), bias(2 * rows);
+  for (float &value : bias)
+    value = static_cast<float>(normal() * 0.1);
+  addInitializer(name + "_W", onnx::TensorProto::FLOAT, {1, rows, input.channels}, ofInput.data(), ofInput.size() * 4);
+  addInitializer(name + "_R", onnx::TensorProto::FLOAT, {1, rows, units}, ofState.data(), ofState.size() * 4);
+  addInitializer(name + "_B", onnx::TensorProto::FLOAT, {1, 2 * rows}, bias.data(), bias.size() * 4);
+  std::vector<std::string> inputs = {input.name, name + "_W", name + "_R", name + "_B", ""}, states = {"h"};
+  if (type == "LSTM")
+    states.push_back("c");
+  for (const std::string &kind : states)
+    inputs.push_back(name + "_" + kind);
+  onnx::NodeProto &node = addNode(type, inputs, name + "_frames");
+  setInt(node, "hidden_size", units);
+  if (type == "GRU")
+    setInt(node, "linear_before_reset", 1); // as PyTorch and cuDNN have it
+  for (const std::string &kind : states) {
+    describeValue(*graph.add_input(), name + "_" + kind, {1, 1, units});
+    node.add_output(name + "_" + kind + "_next");
+    describeValue(*graph.add_output(), name + "_" + kind + "_next", {1, 1, units});
+  }
+  // [1 step, 1 direction, 1, units] as a frame.
+  std::string axis = name + "_axis";
+  int64_t one = 1;
+  addInitializer(axis, onnx::TensorProto::INT64, {1}, &one, sizeof(one));
+  addNode("Squeeze", {name + "_frames", axis}, name);
+  return state;
+}
+
 void GraphBuilder::output(const Value &value) {
   Value named = value;
   named.name = "scores";
   // The last node gives the output its name; its own name stays.
   onnx::NodeProto &last = *graph.mutable_node(graph.node_size() - 1);
   last.set_output(0, named.name);
-  describeValue(*graph.add_output(), named, false);
+  describeValue(*graph.add_output(), named.name, {1, named.channels});
 }
 
 } // namespace ajour::tools

@@ -67,6 +67,11 @@ public:
   Value linear(const Value &input, int64_t features, Activation activation);
   void output(const Value &value);
 
+  /// The first frame of a sequence, [1, 1, channels].
+  Value frame(int64_t channels);
+  /// A GRU or LSTM layer (`type`, with `gates` rows of weights for each unit) for one frame. Its states are inputs and outputs of the graph.
+  Value recurrent(const std::string &type, int64_t gates, const Value &input, int64_t units);
+
   const onnx::ModelProto &model() const { return proto; }
 
 private:
@@ -78,6 +83,7 @@ private:
   std::string scalar(const std::string &name, uint8_t value);
   /// Adds weight and bias of `rows` output channels of `columns` each; the result names what a node takes.
   std::vector<std::string> weights(const std::string &node, const Value &input, std::vector<int64_t> dims);
+  std::vector<float> makeWeights(const Value &input, const std::vector<int64_t> &dims);
   std::vector<std::string> quantizedWeights(const std::string &node, const Value &input, std::vector<int64_t> dims,
                                             const std::vector<float> &weight, const std::vector<float> &bias);
   void activate(Value &value, Activation activation);

@@ -44,6 +44,8 @@ int main(int argc, char **argv) {
       ->type_name("FxC");
   app.add_option("-o,--output", path, "the file to write")->required()->type_name("FILE.onnx");
   app.callback([&] {
+    if (quantized && (name == "gru_2x1024" || name == "lstm_2x1024"))
+      throw CLI::ValidationError("--int8", "the recurrent networks are made in f32 only");
     ajour::tools::GraphBuilder builder(name, quantized, seed);
     pruning.blockFilters = std::stoll(block);
     pruning.blockChannels = std::stoll(block.substr(block.find('x') + 1));

@@ -445,21 +445,24 @@ Index DispatchLowering::joinParts(ArrayRef<Value> parts, const Factors &factors,
 }
 
 /// Each operand of a concatenation is copied by a loop of its own, so that none asks at each element
-/// where it belongs.
+/// where it belongs. What is too short for vectors is copied for all of the dimension before it.
 void DispatchLowering::lowerConcat(nn::ConcatOp op) {
   nn::Dims dims = nn::getDims(op.getResult());
-  size_t axis = op.getAxis();
-  nn::Dims outer(dims.begin(), dims.begin() + axis);
+  size_t axis = op.getAxis(), inner = axis;
+  std::optional<int64_t> joined = nn::getConstant(nn::numElements(ArrayRef(dims).drop_front(axis), context));
+  if (axis > 1 && joined && *joined < shortDimension)
+    --inner;
+  nn::Dims outer(dims.begin(), dims.begin() + inner);
   items(nn::numElements(outer, context), [&](Value item) {
     Index prefix = e->delinearize(item, outer);
     Value offset = e->i64(0);
     for (Value operand : op.getInputs()) {
       nn::Dims own = nn::getDims(operand);
-      e->nest(ArrayRef(own).drop_front(axis), [&](ArrayRef<Value> rest) {
-        Index source = prefix, target = prefix;
+      e->nest(ArrayRef(own).drop_front(inner), [&](ArrayRef<Value> rest) {
+        Index source = prefix;
         source.append(rest.begin(), rest.end());
-        target.push_back(e->add(rest[0], offset));
-        target.append(rest.begin() + 1, rest.end());
+        Index target = source;
+        target[axis] = e->add(target[axis], offset);
         e->storeAt(e->element(operand, source), operandPointer(OperandSpec::Result, 0), e->linearize(target, dims),
                    Emitter::elementType(operand));
       });
