@@ -122,6 +122,10 @@ TEST(EngineProcess, RunsLanguageModels) {
     EXPECT_LT(getReal(tokens, i), 7);
   EXPECT_GE(process.generate(3), 0);
   EXPECT_EQ(process.outputs().at(0).numElements(), 4); // Behind one token.
+  for (int run = 0; run < 2; ++run) {
+    EXPECT_GE(process.generate(3, 5), 0);
+    EXPECT_EQ(process.outputs().at(0).numElements(), 8) << "behind five";
+  }
 }
 
 /// What a model tells of itself (FakeLlama.cpp).
@@ -149,6 +153,8 @@ TEST_F(LlamaCpp, ReadsPromptsInBatchesAndGeneratesOneByOne) {
   EXPECT_EQ(logitsOf(*engine), (std::vector<double>{2, 520, 2, 600, 0})); // 512 and 8
   engine->generate(4);
   EXPECT_EQ(logitsOf(*engine), (std::vector<double>{6, 524, 2, 600, 0}));
+  engine->rewind(std::vector<int32_t>(520, 3));
+  EXPECT_EQ(logitsOf(*engine), (std::vector<double>{6, 520, 2, 600, 0})); // Nothing is read again.
   engine->prompt({1});
   EXPECT_EQ(logitsOf(*engine), (std::vector<double>{1, 1, 2, 600, 0}));
 }

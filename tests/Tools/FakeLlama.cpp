@@ -88,6 +88,13 @@ EXPORT void *llama_get_memory(void *context) { return context; }
 EXPORT void llama_memory_clear(void *context, bool) {
   static_cast<Context *>(context)->logits[0] = static_cast<Context *>(context)->logits[1] = 0;
 }
+EXPORT bool llama_memory_seq_rm(void *context, int32_t sequence, int32_t from, int32_t to) {
+  float *logits = static_cast<Context *>(context)->logits;
+  if (sequence != -1 || to != -1 || float(from) > logits[1])
+    return false;
+  logits[1] = float(from);
+  return true;
+}
 EXPORT float *llama_get_logits_ith(void *context, int32_t index) {
   return index == -1 ? static_cast<Context *>(context)->logits : nullptr;
 }

@@ -21,6 +21,8 @@ struct BenchOptions {
   uint32_t repeat = 0, warmup = 3;
   /// Language models: tokens of the prompts, and numbers of tokens to generate.
   std::vector<uint32_t> prompt, generate;
+  /// Tokens that those generated follow, each with each number of `generate`; empty: one.
+  std::vector<uint32_t> depth;
   /// Compare engines whose weights take different bits.
   bool force = false;
   std::string jsonFile, plotFile;

@@ -176,15 +176,16 @@ void benchFile(const std::string &file, const std::vector<Peer> &found, BenchOpt
   ArtifactFor artifact(file, hooks);
   bool isLanguage = isLanguageModel(loadModel(artifact.path(), AJOUR_LOAD_SKIP_WEIGHT_CHECKSUMS).get());
   EngineConfig config{artifact.path(), "", 1, {}, 0};
-  if (!isLanguage && !(options.prompt.empty() && options.generate.empty()))
+  if (!isLanguage && !(options.prompt.empty() && options.generate.empty() && options.depth.empty()))
     throw ToolError(file + ": --prompt and --generate are for language models; this model has no input 'tokens' and output 'logits'");
   if (isLanguage) {
     if (!options.inputs.empty())
       throw ToolError(file + ": --input does not go with a language model, whose tokens bench chooses; give --prompt and --generate");
-    if (options.prompt.empty() && options.generate.empty()) {
+    bool isEmpty = options.prompt.empty() && options.generate.empty();
+    if (isEmpty && options.depth.empty())
       options.prompt = {usualPrompt};
+    if (options.generate.empty() && (isEmpty || !options.depth.empty()))
       options.generate = {usualGenerate};
-    }
     config.context = contextOf(options);
   } else {
     config.inputs = makeInputs(artifact.path(), options);
@@ -274,7 +275,8 @@ void registerBenchCommand(CLI::App &app, const CommandHooks &hooks) {
       ->expected(1)
       ->type_name("NAME=N");
   for (auto [name, target, what] : {std::tuple("--prompt", &options->prompt, "language models: tokens of a prompt to read"),
-                                    {"--generate", &options->generate, "language models: tokens to generate, one after the other"}})
+                                    {"--generate", &options->generate, "language models: tokens to generate, one after the other"},
+                                    {"--depth", &options->depth, "language models: tokens that those generated follow; default 1"}})
     command->add_option(name, *target, what)->delimiter(',')->expected(1, 16)->check(CLI::Range(1, 1 << 20))->type_name("N[,N...]");
   command->add_flag("--force", options->force, "language models: compare engines that store weights in different numbers of bits");
   command->add_option("--json", options->jsonFile, "write the results as JSON")->type_name("FILE");

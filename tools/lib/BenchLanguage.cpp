@@ -20,14 +20,16 @@ constexpr double mostBitsDifference = 0.05;
 struct Test {
   const char *metric;
   uint32_t tokens;
+  uint32_t behind = 1; ///< tokens that generated ones follow
 };
 
 std::vector<Test> testsOf(const BenchOptions &options) {
   std::vector<Test> tests;
   for (uint32_t tokens : options.prompt)
     tests.push_back({"prompt", tokens});
-  for (uint32_t tokens : options.generate)
-    tests.push_back({"generate", tokens});
+  for (uint32_t behind : options.depth.empty() ? std::vector<uint32_t>{1} : options.depth)
+    for (uint32_t tokens : options.generate)
+      tests.push_back({"generate", tokens, behind});
   return tests;
 }
 
@@ -41,7 +43,7 @@ std::optional<double> bitsPerWeight(const WeightCounts &counts) {
 std::vector<std::vector<double>> measure(std::vector<std::unique_ptr<EngineProcess>> &engines, const Test &test, uint32_t repeat,
                                          Progress &progress) {
   auto once = [&](EngineProcess &engine) {
-    double ms = std::string(test.metric) == "prompt" ? engine.prompt(test.tokens) : engine.generate(test.tokens);
+    double ms = std::string(test.metric) == "prompt" ? engine.prompt(test.tokens) : engine.generate(test.tokens, test.behind);
     return 1000 * test.tokens / std::max(ms, 1e-6);
   };
   std::vector<std::vector<double>> speeds(engines.size());
@@ -85,7 +87,7 @@ bool isLanguageModel(const ajour_model *model) {
 uint32_t contextOf(const BenchOptions &options) {
   uint32_t most = 2;
   for (const Test &test : testsOf(options))
-    most = std::max(most, test.tokens + 2);
+    most = std::max(most, test.tokens + test.behind + 1);
   return most;
 }
 
@@ -106,6 +108,7 @@ void benchLanguage(const std::string &file, const std::vector<Contender> &conten
       BenchResult result = resultOf(*engines[i], contenders[i], file, threads, speeds[i]);
       result.metric = test.metric;
       result.tokens = test.tokens;
+      result.depth = test.behind > 1 ? test.behind : 0;
       result.unit = "tokens/s";
       result.bitsPerWeight = bitsPerWeight(engines[i]->weights());
       if (i > 0) {

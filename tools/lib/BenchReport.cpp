@@ -70,7 +70,8 @@ double tickStep(double largest) {
 } // namespace
 
 std::string testName(const BenchResult &result) {
-  return result.tokens ? result.metric + " " + std::to_string(result.tokens) : result.metric;
+  std::string name = result.tokens ? result.metric + " " + std::to_string(result.tokens) : result.metric;
+  return result.depth ? name + " behind " + std::to_string(result.depth) : name;
 }
 
 std::string formatBenchText(const std::vector<BenchResult> &results) {
@@ -128,6 +129,7 @@ std::string formatBenchJson(const Machine &machine, const std::vector<BenchResul
                                {"threads", result.threads},
                                {"metric", result.metric},
                                {"tokens", result.tokens ? Json(result.tokens) : Json(nullptr)},
+                               {"depth", result.depth ? Json(result.depth) : Json(nullptr)},
                                {"median", result.median},
                                {"p10", result.p10},
                                {"p90", result.p90},

@@ -23,6 +23,7 @@ enum Command : uint32_t { Burst = 1, Outputs = 2, Peak = 3, Prompt = 4, Generate
 
 struct Request {
   uint32_t command, argument;
+  uint32_t behind; ///< tokens that others are generated behind
 };
 
 /// Before every answer: how many bytes follow and whether they are an error message.
@@ -97,13 +98,17 @@ std::vector<int32_t> someTokens(uint32_t count, uint32_t vocabulary) {
   return tokens;
 }
 
-/// Milliseconds that `count` tokens of a prompt, or generated behind the first token, take.
-Bytes runTokens(LanguageEngine &engine, uint32_t command, uint32_t count) {
+/// Milliseconds that `count` tokens of a prompt, or generated behind `behind` tokens, take. `read` is how many tokens the generation before
+/// followed, 0: there was none.
+Bytes runTokens(LanguageEngine &engine, uint32_t command, uint32_t count, uint32_t behind, uint32_t &read) {
   uint32_t vocabulary = engine.vocabulary();
   if (vocabulary < 2)
     throw ToolError("the model's vocabulary has " + std::to_string(vocabulary) + " tokens");
-  if (command == Generate)
-    engine.prompt(someTokens(1, vocabulary));
+  if (command == Generate && read == behind)
+    engine.rewind(someTokens(behind, vocabulary));
+  else if (command == Generate)
+    engine.prompt(someTokens(behind, vocabulary));
+  read = command == Generate ? behind : 0;
   std::vector<int32_t> tokens = someTokens(count, vocabulary);
   Clock::time_point start = Clock::now();
   if (command == Generate)
@@ -152,12 +157,13 @@ void serve(int socket, const EngineKind &kind, const EngineConfig &config) {
   if (!answer(socket, false, hello))
     return;
   Request request;
+  uint32_t read = 0;
   while (receiveAll(socket, &request, sizeof(request))) {
     Bytes bytes;
     if (request.command == Burst)
       bytes = runBurst(*engine, request.argument);
     else if (language && (request.command == Prompt || request.command == Generate))
-      bytes = runTokens(*language, request.command, request.argument);
+      bytes = runTokens(*language, request.command, request.argument, request.behind, read);
     else if (request.command == Outputs)
       bytes = packOutputs(*engine);
     else
@@ -236,8 +242,8 @@ Bytes EngineProcess::receive() {
                   (WIFSIGNALED(status) ? " of signal " + std::to_string(WTERMSIG(status)) : ""));
 }
 
-Bytes EngineProcess::request(uint32_t command, uint32_t argument) {
-  Request request{command, argument};
+Bytes EngineProcess::request(uint32_t command, uint32_t argument, uint32_t behind) {
+  Request request{command, argument, behind};
   // When the child is gone, receive() finds out why.
   sendAll(socket, &request, sizeof(request));
   return receive();
@@ -250,14 +256,14 @@ std::vector<double> EngineProcess::burst(uint32_t count) {
   return times;
 }
 
-double EngineProcess::tokens(uint32_t command, uint32_t count) {
-  Bytes packed = request(command, count);
+double EngineProcess::tokens(uint32_t command, uint32_t count, uint32_t behind) {
+  Bytes packed = request(command, count, behind);
   std::span<const std::byte> bytes(packed);
   return take<double>(bytes);
 }
 
-double EngineProcess::prompt(uint32_t count) { return tokens(Prompt, count); }
-double EngineProcess::generate(uint32_t count) { return tokens(Generate, count); }
+double EngineProcess::prompt(uint32_t count) { return tokens(Prompt, count, 0); }
+double EngineProcess::generate(uint32_t count, uint32_t behind) { return tokens(Generate, count, behind); }
 
 std::vector<HostTensor> EngineProcess::outputs() {
   Bytes packed = request(Outputs);

@@ -39,6 +39,10 @@ public:
     check(ajour_generator_set_prompt(generator.get(), tokens.data(), tokens.size(), nullptr));
   }
 
+  void rewind(const std::vector<int32_t> &tokens) override {
+    check(ajour_generator_set_prompt(generator.get(), tokens.data(), tokens.size(), nullptr));
+  }
+
   void generate(uint32_t count) override {
     // The token chosen last is not given to the model any more.
     ajour_generate_options options = AJOUR_INIT(ajour_generate_options);

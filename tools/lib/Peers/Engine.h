@@ -67,6 +67,8 @@ public:
   virtual void prompt(const std::vector<int32_t> &tokens) = 0;
   /// Computes `count` tokens behind those so far, one after the other.
   virtual void generate(uint32_t count) = 0;
+  /// Forgets what was generated behind a prompt of these tokens, or reads it again.
+  virtual void rewind(const std::vector<int32_t> &tokens) { prompt(tokens); }
 };
 
 /// A kind of engine. `create` and `createLanguage` load the library and the model; the time that it takes is the load time. Null: it

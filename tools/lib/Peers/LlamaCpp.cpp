@@ -81,6 +81,12 @@ public:
     synchronize(context);
   }
 
+  void rewind(const std::vector<int32_t> &tokens) override {
+    // A state that is not kept for each position cannot be cut.
+    if (!cutMemory || !cutMemory(getMemory(context), -1, int32_t(tokens.size()), -1))
+      prompt(tokens);
+  }
+
   void generate(uint32_t count) override {
     // Which tokens they are does not matter to the time.
     for (uint32_t i = 0; i < count; ++i) {
@@ -125,6 +131,7 @@ private:
     find(synchronize, "llama_synchronize");
     find(getMemory, "llama_get_memory");
     find(clearMemory, "llama_memory_clear");
+    find(cutMemory, "llama_memory_seq_rm", false);
     find(getLogits, "llama_get_logits_ith");
     find(getVocabulary, "llama_model_get_vocab");
     find(countTokens, "llama_vocab_n_tokens");
@@ -185,6 +192,7 @@ private:
   void (*synchronize)(Object context) = nullptr;
   Object (*getMemory)(Object context) = nullptr;
   void (*clearMemory)(Object memory, bool data) = nullptr;
+  bool (*cutMemory)(Object memory, int32_t sequence, int32_t from, int32_t to) = nullptr;
   float *(*getLogits)(Object context, int32_t index) = nullptr;
   Object (*getVocabulary)(Object model) = nullptr;
   int32_t (*countTokens)(Object vocabulary) = nullptr;

@@ -17,6 +17,8 @@ struct BenchResult {
   /// "latency" in ms; of language models "prompt" and "generate" in tokens/s, and how many tokens.
   std::string metric = "latency", unit = "ms";
   uint32_t tokens = 0;
+  /// "generate": tokens before those generated; 0: only the first.
+  uint32_t depth = 0;
   double median = 0, p10 = 0, p90 = 0;
   uint64_t runs = 0;
   double loadMs = 0;

@@ -29,17 +29,17 @@ public:
   /// Runs once untimed, to find its data and wake its threads again, then `count` times; milliseconds of each.
   std::vector<double> burst(uint32_t count);
   /// A language model (EngineConfig::context): milliseconds that a prompt of `count` tokens takes, and `count` tokens generated one by one
-  /// behind another.
+  /// behind `behind` others.
   double prompt(uint32_t count);
-  double generate(uint32_t count);
+  double generate(uint32_t count, uint32_t behind = 1);
   /// The outputs of the last run.
   std::vector<HostTensor> outputs();
   /// Most memory that the process had resident.
   uint64_t peakBytes();
 
 private:
-  double tokens(uint32_t command, uint32_t count);
-  Bytes request(uint32_t command, uint32_t argument = 0);
+  double tokens(uint32_t command, uint32_t count, uint32_t behind);
+  Bytes request(uint32_t command, uint32_t argument = 0, uint32_t behind = 0);
   Bytes receive();
 
   std::string engineName, engineVersion;
