@@ -16,14 +16,25 @@ inline unsigned bitsFor(uint64_t largest) { return std::bit_width(largest); }
 
 class BitWriter {
 public:
+  BitWriter() = default;
+  /// One that only counts the bits.
+  static BitWriter counter() {
+    BitWriter writer;
+    writer.isCounter = true;
+    return writer;
+  }
   /// Appends the low `bits` (at most 56) of a value that fits.
   void put(uint64_t value, unsigned bits) {
+    if (isCounter) {
+      counted += bits;
+      return;
+    }
     pending |= value << used;
     used += bits;
     for (; used >= 8; used -= 8, pending >>= 8)
       bytes.push_back(static_cast<uint8_t>(pending));
   }
-  int64_t bitCount() const { return static_cast<int64_t>(bytes.size()) * 8 + used; }
+  int64_t bitCount() const { return isCounter ? counted : static_cast<int64_t>(bytes.size()) * 8 + used; }
   /// The bytes so far, filled up with zero bits.
   std::vector<uint8_t> take() {
     if (used > 0)
@@ -37,6 +48,8 @@ private:
   std::vector<uint8_t> bytes;
   uint64_t pending = 0;
   unsigned used = 0; // Less than 8 between calls.
+  bool isCounter = false;
+  int64_t counted = 0;
 };
 
 /// Reads what BitWriter wrote. Past the end it gives zeros and is no longer good.

@@ -280,12 +280,14 @@ std::optional<StoredSize> storedSize(const Encoding &encoding, const WeightShape
   error = check(encoding, shape);
   if (!error.empty())
     return std::nullopt;
-  BitWriter index;
+  const StructureKind kind = encoding.structure.kind;
+  BitWriter index = BitWriter::counter();
   Positions positions;
-  error = structureRow(encoding.structure.kind)->write(encoding.structure, {shape, nonzero, {}}, index, positions);
+  positions.onlyCounted = kind != StructureKind::Dense && kind != StructureKind::Nested;
+  error = structureRow(kind)->write(encoding.structure, {shape, nonzero, {}}, index, positions);
   if (!error.empty())
     return std::nullopt;
-  return sizeOf(encoding, shape, index.bitCount(), positions.kept.size());
+  return sizeOf(encoding, shape, index.bitCount(), positions.count());
 }
 
 } // namespace ajour::encoding

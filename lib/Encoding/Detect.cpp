@@ -82,8 +82,9 @@ static int64_t largestShare(const Search &search, const Structure &structure) {
   Structure shared = structure;
   for (int64_t share : {16, 8, 4}) {
     shared.share = share;
-    BitWriter index;
+    BitWriter index = BitWriter::counter();
     Positions positions;
+    positions.onlyCounted = true;
     if (share <= search.shape.n &&
         c4nRow.write(shared, {search.shape, search.nonzero, {}}, index, positions).empty())
       return share;

@@ -33,10 +33,17 @@ struct Positions {
   std::vector<int64_t> levelEnds;
   /// Reading: more than the values can hold.
   uint64_t limit = UINT64_MAX;
+  /// Writing: only how many there are is wanted, and `kept` stays empty. Not for Dense and Nested.
+  bool onlyCounted = false;
+  int64_t counted = 0;
 
+  int64_t count() const { return onlyCounted ? counted : static_cast<int64_t>(kept.size()); }
   bool fits(uint64_t more) const { return kept.size() + more <= limit; }
   void add(const WeightShape &shape, int64_t row, int64_t column) {
-    kept.push_back(static_cast<uint32_t>(row * shape.k + column));
+    if (onlyCounted)
+      ++counted;
+    else
+      kept.push_back(static_cast<uint32_t>(row * shape.k + column));
   }
 };
 
