@@ -36,6 +36,26 @@ TEST(Hostile, EveryTruncation) {
   }
 }
 
+// Lists of 64-bit numbers at addresses that no compiler of such code expects.
+TEST(Hostile, ListsMovedByFourBytes) {
+  const std::string good = makeAffine(0, 64, "small").bytes();
+  ajour_artifact_header header;
+  std::memcpy(&header, good.data(), sizeof(header));
+  size_t found = 0;
+  for (size_t at = header.description_offset; at + 4 <= header.description_offset + header.description_size; at += 4)
+    for (uint32_t by : {4u, ~3u}) {
+      std::string bytes = good;
+      uint32_t offset;
+      std::memcpy(&offset, bytes.data() + at, sizeof(offset));
+      offset += by;
+      std::memcpy(bytes.data() + at, &offset, sizeof(offset));
+      refreshHeader(bytes);
+      if (tryLoad(bytes) != AJOUR_OK)
+        found += std::strstr(ajour_last_message(), "lies at an address that is no multiple of 8") != nullptr;
+    }
+  EXPECT_GT(found, 3u);
+}
+
 TEST(Hostile, EveryFlippedByte) {
   TestModel model = makeAffine(0, 64, "small");
   const std::string good = model.bytes();

@@ -298,4 +298,63 @@ TEST(Errors, Nesting) {
   expectError(importOnly(m), {"nested deeper than 16"});
 }
 
+// Attributes of few words name what was found and what is known.
+TEST(Errors, AttributesThatAreNoneOfTheKnown) {
+  struct Case {
+    const char *type;
+    int64_t inputs;
+    Attr attribute;
+    int64_t opset;
+    Shape shape;
+    const char *message;
+  };
+  for (const Case &c : std::initializer_list<Case>{
+           {"Conv", 2, {"auto_pad", std::string("SAME")}, 13, {1, 1, 3, 3}, "attribute 'auto_pad' is 'SAME', expected NOTSET, VALID, SAME_UPPER or SAME_LOWER"},
+           {"Gelu", 1, {"approximate", std::string("erf")}, 20, {2}, "attribute 'approximate' is 'erf', expected 'none' or 'tanh'"},
+           {"BitShift", 2, {"direction", std::string("UP")}, 13, {2}, "attribute 'direction' is 'UP', expected 'LEFT' or 'RIGHT'"},
+           {"ScatterElements", 3, {"reduction", std::string("sub")}, 18, {2}, "attribute 'reduction' is 'sub', expected 'none', 'add', 'mul', 'max' or 'min'"},
+           {"NegativeLogLikelihoodLoss", 2, {"reduction", std::string("max")}, 13, {2, 2}, "attribute 'reduction' is 'max', expected 'none', 'mean' or 'sum'"},
+           {"LSTM", 3, {"direction", std::string("up")}, 14, {1, 4, 4}, "attribute 'direction' is 'up', expected forward, reverse or bidirectional"},
+           {"Pad", 1, {"mode", std::string("mirror")}, 10, {2}, "attribute 'mode' is 'mirror', expected 'constant', 'reflect', 'edge' or 'wrap'"},
+           {"EyeLike", 1, {"dtype", int64_t(8)}, 13, {2, 2}, "attribute 'dtype' is string"},
+           {"Einsum", 1, {"equation", std::string("i1->i")}, 13, {2, 2}, "equation term 'i1' holds '1', expected letters and '...'"},
+           {"Einsum", 1, {"equation", std::string("ijk->i")}, 13, {2, 2}, "equation term 'ijk' names 3 dimensions, the operand has 2"},
+           {"Einsum", 1, {"equation", std::string("ii->i")}, 13, {2, 3}, "the dimensions of 'i' in f32[2, 3] differ"},
+           {"Pad", 1, {"pads", Int64s{1, 2}}, 10, {2, 3}, "has 2 pads for 2 axes, expected two for each"},
+           {"Split", 1, {"split", Int64s{1, 2}}, 11, {2, 3}, "has 2 sizes for 1 outputs, expected sizes that sum to 2"},
+       }) {
+    SCOPED_TRACE(c.message);
+    expectError(oneNode(c.type, c.inputs, {c.attribute}, c.opset, c.shape), {std::string("(") + c.type + ", #0)", c.message});
+  }
+}
+
+TEST(Errors, OperandsThatDoNotFit) {
+  auto refused = [](const std::string &type, std::vector<std::pair<std::string, HostTensor>> constants, std::vector<Dim> shape, int64_t opset, const std::string &message,
+                    std::vector<Attr> attrs = {}) {
+    SCOPED_TRACE(message);
+    ModelBuilder m(opset);
+    m.input("x", std::move(shape));
+    std::vector<std::string> inputs{"x"};
+    for (const auto &[name, value] : constants) {
+      m.initializer(name, value);
+      inputs.push_back(name);
+    }
+    m.node(type, inputs, {"y"}, std::move(attrs)).output("y");
+    expectError(importOnly(m), {"(" + type + ", #0)", message});
+  };
+  refused("Tile", {{"r", int64s({1}, {2})}}, {2, 3}, 13, "has 1 repeats for f32[2, 3]");
+  refused("Tile", {{"r", int64s({2}, {2, -1})}}, {2, 3}, 13, "hold a negative number");
+  refused("Add", {{"b", ramp({3})}}, {2, 3}, 6, "its operands are f32[2, 3] and f32[3], expected equal shapes since attribute 'broadcast' is not set");
+  refused("Add", {{"b", ramp({3, 1})}}, {2, 3}, 6, "aligns f32[3, 1] at axis 1 of f32[2, 3], which it exceeds", {{"broadcast", int64_t(1)}, {"axis", int64_t(1)}});
+  refused("Gemm", {{"b", ramp({3, 2})}, {"c", ramp({2})}}, {2, 3}, 6, "adds f32[2], expected a matrix since attribute 'broadcast' is not set");
+  refused("Conv", {{"w", ramp({3, 1, 1, 1})}}, {1, 2, 3, 3}, 13, "2 groups for input f32[1, 3, 3, 2] and filter f32[3, 1, 1, 1]", {{"group", int64_t(2)}});
+  refused("Pad", {{"p", int64s({3}, {1, 1, 1})}}, {2, 3}, 13, "has 3 pads for 2 axes, expected two for each");
+  refused("Split", {{"s", int64s({1}, {5})}}, {2, 3}, 13, "has 1 sizes for 1 outputs, expected sizes that sum to 2");
+  refused("EyeLike", {}, {2}, 13, "its input is f32[2], expected a matrix");
+  refused("Resize", {{"roi", ramp({0})}, {"scales", floats({1}, {2})}}, {2, 3}, 13, "has 1 scales, expected 2");
+  refused("Resize", {{"roi", ramp({0})}, {"scales", floats({2}, {-1, 2})}}, {2, 3}, 13, "has scale -1, expected a positive number");
+  refused("Resize", {{"roi", ramp({0})}, {"scales", ramp({0})}, {"sizes", int64s({2}, {4, 6})}}, {2, 3}, 18,
+          "attribute 'keep_aspect_ratio_policy' is 'fit', expected 'stretch', 'not_larger' or 'not_smaller'", {{"keep_aspect_ratio_policy", std::string("fit")}});
+}
+
 } // namespace

@@ -224,4 +224,39 @@ TEST(TFLiteCases, T5FullyConnectedPerChannel) {
   EXPECT_EQ(int(o.outputs[0].as<int8_t>()[1]), 11);
 }
 
+/// y[1, 2] = x[1, 4] times weights of few bits.
+TFLiteBuilder fewBits(TensorType type, std::vector<uint8_t> packed, int64_t zeroPoint = 0) {
+  TFLiteBuilder b;
+  int x = b.tensor("x", TensorType::FLOAT32, {1, 4});
+  int w = b.constant<uint8_t>("w", type, {2, 4}, packed);
+  int y = b.tensor("y", TensorType::FLOAT32, {1, 2});
+  b.quantize(w, {0.5f}, {zeroPoint});
+  b.op(Builtin::FULLY_CONNECTED, {x, w, -1}, {y}, FullyConnectedT());
+  b.io({x}, {y});
+  return b;
+}
+
+TEST(TFLiteCases, WeightsOfFewBits) {
+  HostTensor x = makeTensor<float>(AJOUR_F32, {1, 4}, {1, 10, 100, 1000});
+  auto expect = [&](const TFLiteBuilder &b, float first, float second) {
+    Outcome o = importModel(b, {x});
+    ASSERT_EQ(o.outputs.size(), 1u) << o.errors;
+    EXPECT_EQ(o.outputs[0].as<float>()[0], first);
+    EXPECT_EQ(o.outputs[0].as<float>()[1], second);
+  };
+  // The lower bits come first: 1 2 3 -8 and -1 0 7 4.
+  expect(fewBits(TensorType::INT4, {0x21, 0x83, 0x0f, 0x47}), 0.5f * (321 - 8000), 0.5f * (-1 + 700 + 4000));
+  expect(fewBits(TensorType::UINT4, {0x21, 0x83, 0x0f, 0x47}, 2), 0.5f * (-1 + 0 + 100 + 6000), 0.5f * (13 - 20 + 500 + 2000));
+  // 0 1 -2 -1 and 1 1 0 -2.
+  expect(fewBits(TensorType::INT2, {0xe4, 0x85}), 0.5f * (10 - 200 - 1000), 0.5f * (11 - 2000));
+  EXPECT_THAT(importModel(fewBits(TensorType::INT4, {1, 2, 3})).errors, HasSubstr("'w': its shape and type INT4 need 4 bytes, buffer #1 has 3"));
+  EXPECT_THAT(importModel(fewBits(TensorType::INT2, {1, 2, 3, 4})).errors, HasSubstr("'w': its shape and type INT2 need 2 bytes, buffer #1 has 4"));
+  TFLiteBuilder computed;
+  int a = computed.tensor("a", TensorType::INT4, {1, 4}), y = computed.tensor("y", TensorType::FLOAT32, {1, 4});
+  computed.quantize(a, {1.0f}, {0});
+  computed.op(Builtin::DEQUANTIZE, {a}, {y});
+  computed.io({a}, {y});
+  EXPECT_THAT(importModel(computed).errors, HasSubstr("of type INT4"));
+}
+
 } // namespace
