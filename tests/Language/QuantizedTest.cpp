@@ -127,6 +127,31 @@ TEST(Quantized, GPTQOfEightBits) {
   EXPECT_EQ(Floats(found.begin(), found.begin() + 8), (Floats{-128, -127, 0, 127, -256, -254, -252, -250}));
 }
 
+// Three bits are a row over words, so that inputs 10 and 21 lie in two each. Input i of output o is (3 i + o) % 8, zero points o % 8.
+TEST(Quantized, GPTQOfThreeBits) {
+  std::vector<uint32_t> words(3 * 32), zeros(3);
+  for (uint32_t o = 0; o < 32; ++o) {
+    for (uint32_t bit = 0; bit < 96; ++bit) {
+      uint32_t value = (3 * (bit / 3) + o) % 8;
+      words[bit / 32 * 32 + o] |= (value >> bit % 3 & 1) << bit % 32;
+    }
+    for (uint32_t bit = 3 * o; bit < 3 * o + 3; ++bit)
+      zeros[bit / 32] |= (o % 8 >> bit % 3 & 1) << bit % 32;
+  }
+  Tensors t;
+  t.words("l.qweight", {3, 32}, words);
+  t.words("l.qzeros", {1, 3}, zeros);
+  t.floats("l.scales", {1, 32}, Floats(32, 2.0f));
+  Quantization q = configured(R"({"quant_method": "gptq", "bits": 3, "group_size": -1, "checkpoint_format": "gptq_v2"})");
+  Floats found = values(only(t, q));
+  for (int o = 0; o < 32; ++o)
+    for (int i = 0; i < 32; ++i)
+      EXPECT_EQ(found[size_t(o * 32 + i)], 2.0f * float((3 * i + o) % 8 - o % 8)) << o << " " << i;
+  Tensors cut;
+  cut.words("l.qweight", {1, 32}, words);
+  EXPECT_EQ(problemOf(cut, q), "tensor 'l': qweight has 1 words, which 3 bits do not fill");
+}
+
 // The word of input 0 is 0x75316420: columns 0, 2, 4, 6 in the lower half, 1, 3, 5, 7 in the upper, so column c has the value c.
 TEST(Quantized, AWQHasEvenColumnsFirst) {
   Tensors t;
@@ -201,7 +226,7 @@ TEST(Quantized, ConfigurationsThatAreNotSupportedAreNamed) {
     return readQuantization("{\"quantization_config\": " + config + "}", q);
   };
   EXPECT_EQ(problem(R"({"quant_method": "bitsandbytes"})"), "quantization_config: quant_method is \"bitsandbytes\"; gptq, awq and compressed-tensors are supported");
-  EXPECT_EQ(problem(R"({"quant_method": "gptq", "bits": 3})"), "quantization_config: bits is 3; 2, 4 and 8 bits are supported, AWQ has 4");
+  EXPECT_EQ(problem(R"({"quant_method": "gptq", "bits": 5})"), "quantization_config: bits is 5; 2, 4 and 8 bits are supported, in GPTQ also 3, AWQ has 4");
   EXPECT_EQ(problem(R"({"quant_method": "gptq", "bits": "4"})"), "quantization_config: bits is \"4\", expected an integer");
   EXPECT_EQ(problem(R"({"quant_method": "gptq", "group_size": 0})"), "quantization_config: group_size is 0, expected -1 or a positive number");
   EXPECT_EQ(problem(R"({"quant_method": "gptq", "checkpoint_format": "marlin"})"), "quantization_config: checkpoint_format is \"marlin\"; gptq and gptq_v2 are supported");

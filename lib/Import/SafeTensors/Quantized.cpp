@@ -48,7 +48,7 @@ std::string readBits(const json &config, const char *key, std::initializer_list<
   if (!problem.empty())
     return problem;
   if (!is_contained(known, bits))
-    return std::string("quantization_config: ") + key + " is " + std::to_string(bits) + "; 2, 4 and 8 bits are supported, AWQ has 4";
+    return std::string("quantization_config: ") + key + " is " + std::to_string(bits) + "; 2, 4 and 8 bits are supported, in GPTQ also 3, AWQ has 4";
   if (group < -1 || group == 0)
     return "quantization_config: group_size is " + std::to_string(group) + ", expected -1 or a positive number";
   q.bits = unsigned(bits);
@@ -96,6 +96,16 @@ uint32_t word(const Tensor &tensor, int64_t i) { return support::endian::read32l
 /// Value `i` of the words of a tensor, which hold 32 / bits values each.
 uint32_t field(const Tensor &tensor, int64_t wordIndex, int64_t i, unsigned bits) {
   return word(tensor, wordIndex) >> (unsigned(i) * bits) & ((1u << bits) - 1);
+}
+
+/// Value `i` of a row of bits over words from `first` on, each `stride` behind the one before: where `bits` do not divide 32 a value may lie in two.
+uint32_t rowField(const Tensor &tensor, int64_t first, int64_t stride, int64_t i, unsigned bits) {
+  int64_t at = first + i * bits / 32 * stride;
+  unsigned shift = unsigned(i * bits % 32);
+  uint32_t value = word(tensor, at) >> shift;
+  if (shift + bits > 32)
+    value |= word(tensor, at + stride) << (32 - shift);
+  return value & ((1u << bits) - 1);
 }
 
 float real(const Tensor &tensor, int64_t i) {
@@ -157,8 +167,8 @@ private:
     weight.group = in / groups;
     return true;
   }
-  /// qweight, scales and qzeros of GPTQ and AWQ, whose words hold `inPerWord` inputs or `outPerWord` outputs.
-  std::string matrix(int64_t inPerWord, int64_t outPerWord);
+  /// qweight, scales and qzeros of GPTQ and AWQ, whose words hold inputs or outputs.
+  std::string matrix(bool inputsInWords);
   std::string readOrder(const Tensor &index, int64_t groups);
 
   const File &file;
@@ -193,35 +203,38 @@ std::string Assembler::readOrder(const Tensor &index, int64_t groups) {
   return "";
 }
 
-std::string Assembler::matrix(int64_t inPerWord, int64_t outPerWord) {
+std::string Assembler::matrix(bool inputsInWords) {
   weight.values = take("qweight");
   weight.scales = take("scales");
   weight.zeroPoints = take("qzeros");
   if (weight.values.elementType != AJOUR_I32 || weight.values.shape.size() != 2 || weight.values.bytes.empty())
     return bad("qweight is not a matrix of 32-bit integers");
-  int64_t in = weight.values.shape[0] * inPerWord, out = weight.values.shape[1] * outPerWord, perWord = inPerWord * outPerWord;
+  int64_t in = weight.values.shape[0], out = weight.values.shape[1], bits = q.bits, &wide = inputsInWords ? in : out;
+  if (wide * 32 % bits != 0)
+    return bad("qweight has " + Twine(wide) + " words, which " + Twine(bits) + " bits do not fill");
+  wide = wide * 32 / bits;
   weight.shape = {out, in};
   if (weight.scales.shape.size() != 2 || weight.scales.shape[1] != out || !isReal(weight.scales) || !setGroup(weight.scales.shape[0]))
     return bad("scales are not [groups, " + Twine(out) + "] floating point numbers");
   int64_t groups = weight.scales.shape[0];
   if (q.group > 0 && q.group != weight.group)
     return bad("scales are for groups of " + Twine(weight.group) + ", quantization_config says " + Twine(q.group));
-  if (out % perWord != 0 || !is(weight.zeroPoints, AJOUR_I32, {groups, out / perWord}))
-    return bad("qzeros are not [" + Twine(groups) + ", " + Twine(out / perWord) + "] 32-bit integers");
+  if (out * bits % 32 != 0 || !is(weight.zeroPoints, AJOUR_I32, {groups, out * bits / 32}))
+    return bad("qzeros are not [" + Twine(groups) + ", " + Twine(out * bits / 32) + "] 32-bit integers");
   return "";
 }
 
 std::string Assembler::gptq() {
   weight.layout = Layout::GPTQ;
   Tensor index = take("g_idx");
-  if (std::string problem = matrix(32 / q.bits, 1); !problem.empty())
+  if (std::string problem = matrix(true); !problem.empty())
     return problem;
   return readOrder(index, weight.scales.shape[0]);
 }
 
 std::string Assembler::awq() {
   weight.layout = Layout::AWQ;
-  return matrix(1, 8);
+  return matrix(false);
 }
 
 std::string Assembler::packed() {
@@ -315,7 +328,7 @@ std::string readQuantization(StringRef text, Quantization &q) {
     if (!format.is_null() && format != "gptq" && format != "gptq_v2")
       return "quantization_config: checkpoint_format is " + show(format) + "; gptq and gptq_v2 are supported";
     q.zeroOffset = format == "gptq_v2" ? 0 : 1;
-    return readBits(config, "bits", {2, 4, 8}, q);
+    return readBits(config, "bits", {2, 3, 4, 8}, q);
   }
   if (method == "awq") {
     q.method = Quantization::Method::AWQ;
@@ -370,7 +383,7 @@ gguf::Grouped QuantizedWeight::unpack() const {
   auto valueAt = [&](int64_t o, int64_t i) -> int64_t {
     switch (layout) {
     case Layout::GPTQ:
-      return field(values, i / perWord * out + o, i % perWord, bits);
+      return rowField(values, o, out, i, bits);
     case Layout::AWQ:
       return field(values, i * (out / 8) + o / 8, awqPlace(o % 8), 4);
     case Layout::Packed:
@@ -391,7 +404,7 @@ gguf::Grouped QuantizedWeight::unpack() const {
       if (zeroPoints.bytes.empty())
         continue;
       if (layout == Layout::GPTQ)
-        zeros[size_t(at)] = field(zeroPoints, g * (out / perWord) + o / perWord, o % perWord, bits) + zeroOffset;
+        zeros[size_t(at)] = rowField(zeroPoints, g * (out * bits / 32), 1, o, bits) + zeroOffset;
       else if (layout == Layout::AWQ)
         zeros[size_t(at)] = field(zeroPoints, g * (out / 8) + o / 8, awqPlace(o % 8), 4);
       else if (layout == Layout::Packed)

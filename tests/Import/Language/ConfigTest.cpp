@@ -293,8 +293,8 @@ TEST(Weights, ShardsAreOneModel) {
 
 TEST(Weights, QuantizedOnesAreChecked) {
   json config = llama();
-  config["quantization_config"] = {{"quant_method", "gptq"}, {"bits", 3}};
-  EXPECT_NE(Folder(config, llamaWeights()).import().find("config.json: quantization_config: bits is 3; 2, 4 and 8 bits are supported"), std::string::npos);
+  config["quantization_config"] = {{"quant_method", "gptq"}, {"bits", 5}};
+  EXPECT_NE(Folder(config, llamaWeights()).import().find("config.json: quantization_config: bits is 5; 2, 4 and 8 bits are supported"), std::string::npos);
 }
 
 } // namespace

@@ -33,7 +33,7 @@ std::vector<const char *> smallModelsOfGGUF() {
 
 std::vector<const char *> smallModels() {
   std::vector<const char *> names = smallModelsOfGGUF();
-  names.insert(names.end(), {"mamba2_limited", "qwen2_windows", "starcoder2_windows", "qwen3_moe_mixed", "llama+gptq", "llama+gptq_act_order", "llama+gptq_8",
+  names.insert(names.end(), {"mamba2_limited", "qwen2_windows", "starcoder2_windows", "qwen3_moe_mixed", "llama+gptq", "llama+gptq_act_order", "llama+gptq_8", "llama+gptq_3",
                              "qwen2+awq", "mistral+packed", "mixtral+packed", "llama+sparse24"});
   return names;
 }

@@ -24,6 +24,10 @@ def dequantize(integers, zeros, scales, groups):
 
 def words(fields, bits, order=None):
     """The last dimension, packed from the lowest bits of 32-bit words on."""
+    if 32 % bits:
+        # A row of bits over several words.
+        row = (fields[..., None] >> torch.arange(bits) & 1).flatten(-2)
+        return words(row, 1)
     count = 32 // bits
     fields = fields.reshape(*fields.shape[:-1], -1, count)
     shifts = torch.tensor([bits * i for i in range(count)])
@@ -86,4 +90,4 @@ def sparse24():
     return pack, {"quant_method": "compressed-tensors", "format": "dense", "sparsity_config": {"format": "sparse-24-bitmask", "targets": ["Linear"]}}
 
 
-FORMS = {"gptq": gptq(4, False), "gptq_act_order": gptq(4, True), "gptq_8": gptq(8, False), "awq": awq(), "packed": packed(), "sparse24": sparse24()}
+FORMS = {"gptq": gptq(4, False), "gptq_act_order": gptq(4, True), "gptq_8": gptq(8, False), "gptq_3": gptq(3, False), "awq": awq(), "packed": packed(), "sparse24": sparse24()}
