@@ -115,7 +115,11 @@ static std::string textOf(ModuleOp module) {
 static void compareRuns(ModuleOp exec, const std::vector<std::vector<HostTensor>> &inputs,
                         const std::vector<std::vector<HostTensor>> &expected, const Expectation &expectation,
                         DiagnosticCollector &diagnostics) {
-  std::unique_ptr<CompiledModel> compiled = CompiledModel::write(exec);
+  // Every kind of dispatch can be reported.
+  CompileReport report;
+  CompileOptions options;
+  options.report = &report;
+  std::unique_ptr<CompiledModel> compiled = CompiledModel::write(exec, options);
   ASSERT_TRUE(compiled) << diagnostics.text() << "\n" << textOf(exec);
   for (const std::string &level : runnableLevels())
     for (uint32_t threads : {1u, 2u})

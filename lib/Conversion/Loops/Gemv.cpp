@@ -528,8 +528,10 @@ void DispatchLowering::lowerGemv(const GemvPlan &plan) {
   }
   if (plan.compress || plan.copiesLhs || plan.lhsGroup > 0)
     lowered.scratchBytes = flag + copied + rounded + (callRows + 1) * keptElements * elementBytes + AJOUR_BUFFER_SLACK;
-  if (plan.copiesLhs)
+  if (plan.copiesLhs) {
     lowered.copyKind = product.source ? "rows" : "gather";
+    lowered.copyBytes = copied;
+  }
 
   Value copyTarget = e->pointer(scratch, e->size(flag), i8), roundTarget = e->pointer(copyTarget, e->size(copied), i8);
   Value kept = e->pointer(roundTarget, e->size(rounded), i8);

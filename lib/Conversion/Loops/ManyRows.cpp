@@ -115,6 +115,7 @@ void DispatchLowering::lowerTiles(const GemvPlan &plan, const TilePlan &tiles) {
     expandedBytes = plan.sizes.groups * ajour_gemv_group_bytes(8, plan.format.group, flags);
   lowered.scratchBytes = getAffineConstantExpr(expandedAt + expandedBytes + AJOUR_BUFFER_SLACK, context);
   lowered.copyKind = product.source ? "rows" : "gather";
+  lowered.copyBytes = product.rows.ceilDiv(mr) * tileBytes;
 
   items(product.rows.ceilDiv(blockRows) * columns, [&](Value item) {
     Value block = e->div(item, e->i64(columns)), column = e->rem(item, e->i64(columns));
