@@ -258,6 +258,15 @@ private:
     return isWholeNorm(pattern, layer, heads) ? x : norm(x, pattern, layer, c.norm);
   }
 
+  /// Slopes of ALiBi: 2^(-8 i / n) for the largest power n of 2 of heads, and between them for the others, as its authors' program has them.
+  static std::vector<float> slopesOf(int64_t heads) {
+    int64_t n = int64_t(llvm::bit_floor(uint64_t(heads)));
+    std::vector<float> slopes;
+    for (int64_t i = 0; i < heads; ++i)
+      slopes.push_back(float(std::exp2(i < n ? -8.0 * double(i + 1) / double(n) : -4.0 * double(2 * (i - n) + 1) / double(n))));
+    return slopes;
+  }
+
   /// Attention over the positions up to a token's own with as many query heads on each key-value head as there are (grouped-query attention).
   Value attention(Value x, int64_t layer) {
     int64_t size = c.headSize, kv = layers[layer].keyValueHeads, heads = layers[layer].heads;
@@ -275,7 +284,8 @@ private:
     keys.write(b, location, k, positions);
     values.write(b, location, v, positions);
     float scale = c.attentionScale != 0 ? c.attentionScale : 1.0f / std::sqrt(float(size));
-    Value mixed = nn::AttentionOp::create(b, location, q, keys.rows, values.rows, positions, Value(), Value(), Value(), keys.scales, values.scales,
+    Value slopes = c.linearBias ? constant({heads}, slopesOf(heads)) : Value();
+    Value mixed = nn::AttentionOp::create(b, location, q, keys.rows, values.rows, positions, Value(), slopes, Value(), keys.scales, values.scales,
                                           APFloat(scale), APFloat(c.attentionCap), layers[layer].window);
     return linear(reshape(mixed, {tokens, expr(heads * size)}), names.output, layer, c.hidden, c.turnedWeights);
   }
@@ -306,6 +316,7 @@ private:
     if (!embedding)
       return nullptr;
     Value stream = scale(nn::GatherOp::create(b, location, embedding, ids, 0), c.embeddingScale);
+    stream = norm(stream, names.embeddingNorm, 0, c.norm);
     if (!names.positionEmbedding.empty()) {
       const Weight *learned = require(names.positionEmbedding, {-1, c.hidden}, "embedding");
       if (learned && learned->shape[0] < c.context)

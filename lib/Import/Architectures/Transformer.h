@@ -27,7 +27,7 @@ struct StateSpaceNames {
 /// is one that the architecture does not have; biases stand beside their weights, under ".bias", where a file has them.
 struct TransformerNames {
   std::string optionalPrefix; ///< of all names in some files
-  std::string embedding, positionEmbedding, finalNorm;
+  std::string embedding, embeddingNorm, positionEmbedding, finalNorm;
   std::string head;          ///< may be absent in a file: the embedding then serves
   std::string attentionNorm; ///< before attention
   std::string query, key, value, queryKeyValue, output; ///< either three or one
@@ -94,6 +94,7 @@ struct TransformerConfig {
   QueryKeyValueOrder queryKeyValueOrder = QueryKeyValueOrder::Stacked;
   bool turnedWeights = false; ///< products' weights are [in, out]
   float embeddingScale = 1.0f, residualScale = 1.0f, logitScale = 1.0f;
+  bool linearBias = false; ///< scores fall with the distance, by a slope for each head (ALiBi)
   float attentionScale = 0.0f; ///< of the scores; 0: 1 / sqrt(headSize)
   float attentionCap = 0.0f, logitCap = 0.0f; ///< scores and logits stay within it; 0: no cap
   ExpertsConfig experts;

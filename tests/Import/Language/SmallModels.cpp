@@ -26,7 +26,7 @@ bool hasTorch() {
 
 std::vector<const char *> smallModelsOfGGUF() {
   return {"llama",    "llama_linear",      "llama3", "llama_yarn", "llama_pruned", "mistral", "qwen2", "qwen3", "smollm3",   "granite", "olmo",
-          "olmo2",    "stablelm",          "stablelm_parallel", "gemma", "gemma2", "gemma3", "phi2",  "phi3",  "phi3_long", "gpt2",    "neox",
+          "olmo2",    "stablelm",          "stablelm_parallel", "gemma", "gemma2", "gemma3", "phi2",  "phi3",  "phi3_long", "gpt2",    "bloom", "neox",
           "neox_serial", "starcoder2", "mixtral", "qwen2_moe", "qwen3_moe", "mamba", "mamba_pruned",
           "mamba_own", "falcon_mamba", "mamba2", "granite_hybrid"};
 }

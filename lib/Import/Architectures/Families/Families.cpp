@@ -160,13 +160,15 @@ void readActivation(Parameters &p, const char *key, const char *otherwise, Trans
 static void renameOld(Parameters &p) {
   for (auto [from, to] : {std::pair("n_embd", "hidden_size"), {"n_positions", "max_position_embeddings"}, {"n_head", "num_attention_heads"},
                           {"n_layer", "num_hidden_layers"}, {"rotary_emb_base", "rope_theta"}, {"rotary_pct", "partial_rotary_factor"},
-                          {"rope_pct", "partial_rotary_factor"}, {"d_model", "hidden_size"}})
+                          {"rope_pct", "partial_rotary_factor"}, {"d_model", "hidden_size"}, {"n_embed", "hidden_size"}, {"seq_length", "max_position_embeddings"}})
     p.rename(from, to);
 }
 
 /// Heads and positions, which only attention has.
 static void readAttentionHuggingFace(Parameters &p, const Family &family, TransformerConfig &c) {
-  c.context = p.integer("max_position_embeddings", 1, contextLimit);
+  // Without embeddings of positions there is no bound; models were trained on so many.
+  constexpr int64_t usualOfLinearBias = 2048;
+  c.context = c.linearBias ? p.integer("max_position_embeddings", 1, contextLimit, usualOfLinearBias) : p.integer("max_position_embeddings", 1, contextLimit);
   setHeads(p, "num_attention_heads", "num_key_value_heads", c);
   c.headSize = p.integer("head_dim", 1, widthLimit, std::max<int64_t>(c.hidden / c.layers[0].heads, 1));
   double base = p.real("rope_theta", family.ropeBase, true), share = p.real("partial_rotary_factor", family.ropeShare, true);

@@ -71,8 +71,40 @@ void readStarCoder2(Parameters &p, TransformerConfig &c) {
   p.ignore({"norm_type", "mlp_type"});
 }
 
+/// BLOOM: positions are in the scores, and embeddings are normalised.
+void bloom(TransformerConfig &c) {
+  gpt(c);
+  c.linearBias = true;
+}
+void readBloom(Parameters &p, TransformerConfig &c) {
+  c.queryKeyValueOrder = QueryKeyValueOrder::PerHead;
+  p.only("apply_residual_connection_post_layernorm", false);
+  p.ignore({"n_inner", "attention_softmax_in_fp32", "bias_dropout_fusion", "masked_softmax_fusion", "offset_alibi", "skip_bias_add", "skip_bias_add_qkv",
+            "slow_but_exact"});
+  TransformerNames &n = c.names;
+  n.optionalPrefix = "transformer.";
+  n.embedding = "word_embeddings.weight";
+  n.embeddingNorm = "word_embeddings_layernorm.weight";
+  n.finalNorm = "ln_f.weight";
+  n.attentionNorm = "h.{}.input_layernorm.weight";
+  n.queryKeyValue = "h.{}.self_attention.query_key_value.weight";
+  n.output = "h.{}.self_attention.dense.weight";
+  n.feedForwardNorm = "h.{}.post_attention_layernorm.weight";
+  n.up = "h.{}.mlp.dense_h_to_4h.weight";
+  n.down = "h.{}.mlp.dense_4h_to_h.weight";
+  for (LayerConfig &layer : c.layers)
+    layer.rope = -1;
+}
+void readBloomGGUF(Parameters &, TransformerConfig &c) {
+  c.names.embeddingNorm = "token_embd_norm.weight";
+  c.names.queryKeyValue = "blk.{}.attn_qkv.weight";
+  for (LayerConfig &layer : c.layers)
+    layer.rope = -1;
+}
+
 const Family rows[] = {
     {"gpt2", "gpt2", false, 10000, 1, gpt, readGPT2, readGPT2GGUF},
+    {"bloom", "bloom", false, 10000, 1, bloom, readBloom, readBloomGGUF},
     {"gptneox", "gpt_neox", false, 10000, 0.25, neoX, readNeoX, readNeoXGGUF},
     {"starcoder2", "starcoder2", false, 10000, 1, gpt, readStarCoder2, nullptr},
 };

@@ -274,6 +274,22 @@ def gpt2(m, tokens):
     return c, m.layer_norm(x, "ln_f", 1e-5) @ embedding.T
 
 
+def bloom(m, tokens):
+    hidden, count = 48, 3  # not a power of 2: the third slope lies between others
+    c = {"model_type": "bloom", "n_embed": hidden, "n_layer": 3, "n_head": count, "seq_length": CONTEXT, "vocab_size": VOCABULARY, "layer_norm_epsilon": 1e-5,
+         "apply_residual_connection_post_layernorm": False, "hidden_dropout": 0.0, "offset_alibi": 100}
+    embedding = m.get("word_embeddings.weight", (VOCABULARY, hidden), 1.0)
+    x = m.layer_norm(embedding[tokens], "word_embeddings_layernorm", 1e-5)
+    for i in range(3):
+        p = f"h.{i}."
+        y = m.linear(m.layer_norm(x, p + "input_layernorm", 1e-5), p + "self_attention.query_key_value", 3 * hidden, True)
+        q, k, v = y.reshape(len(tokens), count, 3, SIZE).unbind(2)
+        x = x + m.linear(attend(q, k, v, slopes=[2**-4, 2**-8, 2**-2]), p + "self_attention.dense", hidden, True)
+        y = gelu_tanh(m.linear(m.layer_norm(x, p + "post_attention_layernorm", 1e-5), p + "mlp.dense_h_to_4h", WIDTH, True))
+        x = x + m.linear(y, p + "mlp.dense_4h_to_h", hidden, True)
+    return c, m.layer_norm(x, "ln_f", 1e-5) @ embedding.T
+
+
 def neox(m, tokens, parallel=True):
     c = config("gpt_neox", without=("rms_norm_eps", "rope_theta", "num_key_value_heads"), hidden_act="gelu", layer_norm_eps=1e-5, rotary_pct=0.25,
                rotary_emb_base=10000, use_parallel_residual=parallel)
@@ -353,5 +369,5 @@ def qwen3_moe_mixed(m, tokens):
 
 
 FAMILIES = [llama, llama_linear, llama3, llama_yarn, llama_pruned, mistral, qwen2, qwen3, smollm3, granite, olmo, olmo2, stablelm, stablelm_parallel,
-            gemma, gemma2, gemma3, phi2, phi3, phi3_long, gpt2, neox, neox_serial, starcoder2, mixtral, qwen2_moe, qwen3_moe,
+            gemma, gemma2, gemma3, phi2, phi3, phi3_long, gpt2, bloom, neox, neox_serial, starcoder2, mixtral, qwen2_moe, qwen3_moe,
             qwen2_windows, starcoder2_windows, qwen3_moe_mixed]

@@ -49,12 +49,14 @@ LAYER = {
     "mlp.down_proj": "ffn_down", "mlp.gate_up_proj": "ffn_up", "mlp.fc1": "ffn_up", "mlp.fc2": "ffn_down", "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down",
     "block_sparse_moe.gate": "ffn_gate_inp", "mlp.gate": "ffn_gate_inp", "mlp.shared_expert_gate": "ffn_gate_inp_shexp",
     "mlp.shared_expert.gate_proj": "ffn_gate_shexp", "mlp.shared_expert.up_proj": "ffn_up_shexp", "mlp.shared_expert.down_proj": "ffn_down_shexp",
+    "self_attention.query_key_value": "attn_qkv", "self_attention.dense": "attn_output",
     "ln_1": "attn_norm", "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output", "ln_2": "ffn_norm",
     "attention.query_key_value": "attn_qkv", "attention.dense": "attn_output", "mlp.dense_h_to_4h": "ffn_up", "mlp.dense_4h_to_h": "ffn_down",
 }
 OUTER = {
     "model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output", "wte": "token_embd", "wpe": "position_embd", "ln_f": "output_norm",
     "model.final_layernorm": "output_norm", "gpt_neox.embed_in": "token_embd", "gpt_neox.final_layer_norm": "output_norm", "embed_out": "output",
+    "word_embeddings": "token_embd", "word_embeddings_layernorm": "token_embd_norm",
 }
 # Norms of what is added to the stream, where a family has them.
 POST = {"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm"}
@@ -72,7 +74,7 @@ def convert(config, architecture, weights):
     layer_names = dict(LAYER)
     if architecture in ("gemma2", "gemma3", "olmo2"):
         layer_names.update(POST)
-    size = config.get("head_dim") or config.get("hidden_size", config.get("n_embd")) // config.get("num_attention_heads", config.get("n_head"))
+    size = config.get("head_dim") or config.get("hidden_size", config.get("n_embd", config.get("n_embed"))) // config.get("num_attention_heads", config.get("n_head"))
     tensors, experts = {}, {}
     for name, tensor in weights.items():
         stem, ending = name.rsplit(".", 1)
@@ -93,7 +95,7 @@ def convert(config, architecture, weights):
             tensor = neighbours(tensor, tensor.shape[0] // size)
         if architecture == "gpt2" and ending == "weight" and target.endswith(("attn_qkv", "attn_output", "ffn_up", "ffn_down")):
             tensor = tensor.T
-        if architecture == "gptneox" and target.endswith("attn_qkv"):
+        if architecture in ("gptneox", "bloom") and target.endswith("attn_qkv"):
             tensor = tensor.reshape(-1, 3, size, *tensor.shape[1:]).transpose(0, 1).reshape(tensor.shape)
         if target.endswith("ffn_gate_inp_shexp"):
             tensor = tensor.reshape(-1)
@@ -110,7 +112,7 @@ def write_gguf(path, name, config, weights):
     def of(*keys, otherwise=None):
         return next((config[k] for k in keys if config.get(k) is not None), otherwise)
 
-    heads, hidden = of("num_attention_heads", "n_head"), of("hidden_size", "n_embd")
+    heads, hidden = of("num_attention_heads", "n_head"), of("hidden_size", "n_embd", "n_embed")
     size = of("head_dim", otherwise=hidden // heads)
     layers, shared = of("num_hidden_layers", "n_layer"), of("num_key_value_heads", otherwise=heads)
     if name == "llama_pruned":
@@ -122,13 +124,13 @@ def write_gguf(path, name, config, weights):
     rms = of("rms_norm_eps")
     epsilon = rms or of("layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", otherwise=1e-5)
     keys = {
-        "context_length": of("max_position_embeddings", "n_positions"), "embedding_length": hidden, "block_count": layers, "feed_forward_length": widths,
+        "context_length": of("max_position_embeddings", "n_positions", "seq_length"), "embedding_length": hidden, "block_count": layers, "feed_forward_length": widths,
         "attention.head_count": heads, "attention.head_count_kv": shared, "vocab_size": config["vocab_size"],
         ("attention.layer_norm_rms_epsilon" if rms else "attention.layer_norm_epsilon"): epsilon,
     }
     if "head_dim" in config:
         keys.update({"attention.key_length": size, "attention.value_length": size})
-    if architecture != "gpt2":
+    if architecture not in ("gpt2", "bloom"):
         keys["rope.freq_base"] = float(of("rope_theta", "rotary_emb_base"))
         keys["rope.dimension_count"] = int(size * of("partial_rotary_factor", "rotary_pct", otherwise=1))
     if of("sliding_window") and config.get("use_sliding_window", True):

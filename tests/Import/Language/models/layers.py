@@ -87,7 +87,7 @@ def rotate(x, turns, magnitude=1.0):
     return torch.cat([a * cos - b * sin, b * cos + a * sin, x[..., 2 * pairs :]], -1)
 
 
-def attend(q, k, v, scale=None, window=0, cap=0.0):
+def attend(q, k, v, scale=None, window=0, cap=0.0, slopes=None):
     """q [tokens, heads, size]; k, v [tokens, fewer heads, size]; each token sees itself and those before it within the window."""
     tokens, count, size = q.shape
     shared = count // k.shape[1]
@@ -97,6 +97,8 @@ def attend(q, k, v, scale=None, window=0, cap=0.0):
     result = []
     for head in range(count):
         scores = q[:, head] @ k[:, head // shared].T * (scale or 1 / math.sqrt(size))
+        if slopes:
+            scores = scores - slopes[head] * distance
         if cap:
             scores = cap * torch.tanh(scores / cap)
         result.append(torch.softmax(scores.masked_fill(hidden, -math.inf), -1) @ v[:, head // shared])
