@@ -220,7 +220,7 @@ const char *checkNormal(const Normal &step) {
                : "combining classes are not one for each of sorted code points";
   case NormalKind::Compose:
     return step.keys() && isSorted(step.keys()) && sizeOf(step.starts()) == step.keys()->size() && step.pair_keys() &&
-                   isSorted(step.pair_keys()) && sizeOf(step.values()) == step.pair_keys()->size()
+                   isAligned(step.pair_keys()) && isSorted(step.pair_keys()) && sizeOf(step.values()) == step.pair_keys()->size()
                ? nullptr
                : "compositions are not one for each of sorted pairs";
   case NormalKind::Strip:

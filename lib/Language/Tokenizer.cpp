@@ -54,6 +54,8 @@ private:
     for (uint32_t entry : *t.token_table())
       if (entry > count)
         return "the table of tokens names a token that there is not";
+    if (!isAligned(t.merge_keys()) || !isAligned(t.merge_values()))
+      return "the table of merges lies at an address that is no multiple of 8";
     uint32_t merges = sizeOf(t.merge_keys());
     if (merges != 0 && (!isPowerOfTwo(merges) || sizeOf(t.merge_values()) != merges))
       return "the table of merges has no power of two of entries";

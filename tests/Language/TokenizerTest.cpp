@@ -182,6 +182,10 @@ TEST(Tokenizer, DamagedDescriptionsAreRefused) {
     tokenizer.open(cut.data(), cut.size());
   }
   EXPECT_STREQ(tokenizer.open(good.data(), 4), "the tokenizer's description is damaged");
+  std::vector<uint64_t> shifted(good.size() / 8 + 2);
+  uint8_t *odd = reinterpret_cast<uint8_t *>(shifted.data()) + 4;
+  std::copy(good.begin(), good.end(), odd);
+  EXPECT_STREQ(tokenizer.open(odd, good.size()), "the table of merges lies at an address that is no multiple of 8");
   // Whatever a flipped byte makes of it: refused, or usable without harm.
   for (size_t at = 0; at < good.size(); ++at) {
     std::vector<uint8_t> bad = good;

@@ -8,6 +8,7 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <cmath>
+#include <cstring>
 
 using namespace mlir;
 
@@ -275,7 +276,9 @@ private:
     if (count > 1 && count != info.scales.size())
       tensor.problem = std::to_string(count) + " zero points for " + std::to_string(info.scales.size()) + " scales";
     for (size_t i = 0; i < info.scales.size() && count; ++i) {
-      int64_t zeroPoint = zeroPoints->Get(i < count ? i : 0);
+      // A damaged file has them at any address; the generated verifier asks for the alignment of their count alone.
+      int64_t zeroPoint;
+      std::memcpy(&zeroPoint, zeroPoints->Data() + sizeof(zeroPoint) * (i < count ? i : 0), sizeof(zeroPoint));
       if (zeroPoint != int32_t(zeroPoint))
         tensor.problem = "zero point " + std::to_string(zeroPoint) + " does not fit 32 bits";
       info.zeroPoints[i] = int32_t(zeroPoint);
