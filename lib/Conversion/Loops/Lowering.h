@@ -252,6 +252,7 @@ private:
   void quantizeTile(const GemvPlan &plan, const TilePlan &tiles, mlir::Value row, mlir::Value count, mlir::Value tile,
                     mlir::Value gathered);
   void lowerTiles(const GemvPlan &plan, const TilePlan &tiles);
+  void expandBlock(const GemvPlan &plan, mlir::Value weights, mlir::Value expanded);
   void lowerByRows(const GemvPlan &few, int64_t mostFew, llvm::function_ref<void()> lowerMany);
   void keepColumns(const GemvPlan &plan, mlir::Value block, mlir::Value groupKept, mlir::Value row, mlir::Value target);
   struct GemvOperands;

@@ -21,12 +21,16 @@ using encoding::GemvFormat;
 // Activations of 8 bits
 //===----------------------------------------------------------------------===//
 
-/// Rows of a work item: they are quantised together, and weights come from far away once for so many.
-static constexpr int64_t itemRows = 24;
-/// The same where blocks are expanded, which costs as much as about 20 rows.
-static constexpr int64_t itemRowsOfExpanded = 132;
+/// Rows of a work item: they are quantised together, and weights come from far away (or are expanded) once for so many.
+static constexpr int64_t itemRows = 132;
+/// Bytes of their tiles, which stay in the second-level cache while one block of weights after the other passes by.
+static constexpr int64_t itemTileBytes = 1 << 20;
 /// Work items along the columns.
 static constexpr int64_t wantedColumnItems = 16;
+/// Blocks of weights that a tile of rows meets before the next tile does, so that it stays in the first-level cache and rows of
+/// results are written in longer runs.
+static constexpr int64_t blocksTogether = 4;
+static constexpr int64_t lineBytes = 64;
 /// The largest group whose integer sum is below 2^22 for all weights of 8 bits.
 static constexpr int64_t mostTileGroup = 128;
 
@@ -102,18 +106,18 @@ void DispatchLowering::quantizeTile(const GemvPlan &plan, const TilePlan &tiles,
 void DispatchLowering::lowerTiles(const GemvPlan &plan, const TilePlan &tiles) {
   const GemmPlan &product = plan.product;
   Type i8 = IntegerType::get(context, 8), i64 = IntegerType::get(context, 64), f32 = Float32Type::get(context);
-  int64_t mr = tiles.kernel->mr, count = std::max<int64_t>(1, (tiles.expands ? itemRowsOfExpanded : itemRows) / mr), blockRows = count * mr;
-  int64_t tileBytes = plan.sizes.groups * tiles.parts * ajour_gemm_q_tile_bytes(mr, tiles.group);
+  int64_t mr = tiles.kernel->mr, tileBytes = plan.sizes.groups * tiles.parts * ajour_gemm_q_tile_bytes(mr, tiles.group);
+  int64_t count = std::max<int64_t>(1, std::min(itemRows / mr, itemTileBytes / tileBytes)), blockRows = count * mr;
   int64_t blocksPerItem = llvm::divideCeil(plan.sizes.blocks, wantedColumnItems);
   int64_t columns = llvm::divideCeil(plan.sizes.blocks, blocksPerItem);
   int64_t gatheredBytes = product.source ? 0 : mr * product.k * 4;
   // The first word of scratch says which block of rows the tiles hold: number of the block + 1.
   int64_t tilesAt = 64, gatheredAt = tilesAt + llvm::alignTo(count * tileBytes, 64);
-  int64_t expandedAt = llvm::alignTo(gatheredAt + gatheredBytes, 64), bits = encoding::gemvBits(plan.format.values);
-  int64_t flags = gemvFlags(plan.format), expandedBytes = 0;
-  if (tiles.expands)
-    expandedBytes = plan.sizes.groups * ajour_gemv_group_bytes(8, plan.format.group, flags);
-  lowered.scratchBytes = getAffineConstantExpr(expandedAt + expandedBytes + AJOUR_BUFFER_SLACK, context);
+  int64_t expandedAt = llvm::alignTo(gatheredAt + gatheredBytes, 64), flags = gemvFlags(plan.format);
+  int64_t expandedBytes = tiles.expands ? plan.sizes.groups * ajour_gemv_group_bytes(8, plan.format.group, flags) : 0;
+  int64_t together = std::min(blocksTogether, blocksPerItem);
+  int64_t shareBytes = llvm::alignTo(llvm::divideCeil(together * plan.sizes.blockBytes, count), lineBytes);
+  lowered.scratchBytes = getAffineConstantExpr(expandedAt + together * expandedBytes + AJOUR_BUFFER_SLACK, context);
   lowered.copyKind = product.source ? "rows" : "gather";
   lowered.copyBytes = product.rows.ceilDiv(mr) * tileBytes;
 
@@ -138,28 +142,48 @@ void DispatchLowering::lowerTiles(const GemvPlan &plan, const TilePlan &tiles) {
           forTiles([&](Value row, Value rows, Value tile) { quantizeTile(plan, tiles, row, rows, tile, gathered); });
         },
         [] {});
-    Value acc = e->frameArray(f32, mr * AJOUR_GEMV_ROWS);
     Value firstBlock = e->mul(column, e->i64(blocksPerItem));
     Value lastBlock = e->min(e->i64(plan.sizes.blocks), e->add(firstBlock, e->i64(blocksPerItem)));
     Value packed = operandPointer(OperandSpec::Packed, product.weightsPack);
-    e->loop(firstBlock, lastBlock, [&](Value columnBlock) {
-      Value weights = e->pointer(packed, e->mul(columnBlock, e->i64(plan.sizes.blockBytes)), i8);
-      if (tiles.expands) {
-        Value expanded = e->pointer(scratch, e->i64(expandedAt), i8);
-        bool isSigned = plan.format.signed8;
-        callKernel("ajour_expand_c4_8bit",
-                   {weights, e->pointer(weights, e->i64(plan.sizes.codeBytes), i8), expanded, e->i64(plan.format.kept),
-                    e->i64(plan.format.patterns), e->i64(plan.sizes.groups), e->i64(plan.format.group), e->i64(bits),
-                    e->i64(flags), e->i64(isSigned ? 0 : int64_t(1) << (bits - 1)), e->i64(isSigned ? 0 : 128)});
-        weights = expanded;
-      }
-      forTiles([&](Value row, Value rows, Value tile) {
-        callKernel(tiles.kernel->symbol, {tile, weights, acc, rows, e->i64(plan.sizes.groups), e->i64(tiles.parts),
-                                          e->i64(tiles.group), e->i64(flags)});
-        emitTileEpilogue(product, {acc}, Value(), columnBlock, row, rows);
-      });
-    });
+    Value acc = e->frameArray(f32, mr * AJOUR_GEMV_ROWS);
+    Value expanded = e->pointer(scratch, e->i64(expandedAt), i8);
+    auto weightsOf = [&](Value columnBlock) { return e->pointer(packed, e->mul(columnBlock, e->i64(plan.sizes.blockBytes)), i8); };
+    e->loop(
+        firstBlock, lastBlock,
+        [&](Value from) {
+          Value to = e->min(lastBlock, e->add(from, e->i64(together)));
+          auto expandedOf = [&](Value columnBlock) {
+            return e->pointer(expanded, e->mul(e->sub(columnBlock, from), e->i64(expandedBytes)), i8);
+          };
+          if (tiles.expands)
+            e->loop(from, to, [&](Value columnBlock) { expandBlock(plan, weightsOf(columnBlock), expandedOf(columnBlock)); });
+          forTiles([&](Value row, Value rows, Value tile) {
+            // The blocks that come next arrive a share at a time.
+            Value share = e->mul(e->div(e->sub(row, first), e->i64(mr)), e->i64(shareBytes));
+            Value next = e->pointer(weightsOf(e->add(from, e->i64(together))), share, i8);
+            e->loop(e->i64(0), e->i64(shareBytes), [&](Value at) { e->prefetch(e->pointer(next, at, i8)); }, lineBytes);
+            e->loop(from, to, [&](Value columnBlock) {
+              prefetchEpilogue(product, columnBlock, row, rows);
+              Value weights = tiles.expands ? expandedOf(columnBlock) : weightsOf(columnBlock);
+              callKernel(tiles.kernel->symbol, {tile, weights, acc, rows, e->i64(plan.sizes.groups), e->i64(tiles.parts),
+                                                e->i64(tiles.group), e->i64(flags)});
+              emitTileEpilogue(product, {acc}, Value(), columnBlock, row, rows);
+            });
+          });
+        },
+        together);
   });
+}
+
+/// One block of C4^n as a dense one of 8 bits.
+void DispatchLowering::expandBlock(const GemvPlan &plan, Value weights, Value expanded) {
+  Type i8 = IntegerType::get(context, 8);
+  int64_t bits = encoding::gemvBits(plan.format.values);
+  bool isSigned = plan.format.signed8;
+  callKernel("ajour_expand_c4_8bit",
+             {weights, e->pointer(weights, e->i64(plan.sizes.codeBytes), i8), expanded, e->i64(plan.format.kept),
+              e->i64(plan.format.patterns), e->i64(plan.sizes.groups), e->i64(plan.format.group), e->i64(bits),
+              e->i64(gemvFlags(plan.format)), e->i64(isSigned ? 0 : int64_t(1) << (bits - 1)), e->i64(isSigned ? 0 : 128)});
 }
 
 //===----------------------------------------------------------------------===//
