@@ -15,20 +15,29 @@ using namespace mlir;
 
 namespace ajour::loops {
 
-/// Bytes of a piece of a panel, and of the sums of a work item.
-static constexpr int64_t pieceBytes = 32 << 10, sumBytes = 1 << 20;
+/// Bytes of a piece of a panel, beside which a row tile of the stretch has room, and of the sums of a work item.
+static constexpr int64_t pieceBytes = 16 << 10, sumBytes = 1 << 20, lineBytes = 64;
 /// Row tiles of a block.
 static constexpr int64_t mostBlockTiles = 10;
 /// Bytes of a row tile that stays in the first-level cache beside what passes by.
 static constexpr int64_t shallowTileBytes = 48 << 10;
 
+/// Whether rows of the result are rows of the argument: a product, or a convolution of single pixels of one image.
+bool DispatchLowering::hasPlainRows(const GemmPlan &plan) {
+  auto conv = dyn_cast<nn::ConvOp>(plan.root);
+  if (!conv)
+    return isa<nn::MatmulOp>(plan.root);
+  auto are = [](ArrayRef<int64_t> values, int64_t value) { return llvm::all_of(values, [=](int64_t v) { return v == value; }); };
+  return !plan.winograd && known(plan.images) == 1 && plan.k == *nn::getConstant(nn::getDims(plan.lhs).back()) &&
+         are(conv.getStrides(), 1) && are(conv.getPadsLow(), 0) && are(conv.getPadsHigh(), 0);
+}
+
 /// How a product is cut, if it is one that gains from stretches.
 std::optional<DeepSchedule> DispatchLowering::planDeep(const GemmPlan &plan) {
   const ajour_kernel_row &kernel = *plan.kernel;
-  auto matmul = dyn_cast<nn::MatmulOp>(plan.root);
   std::optional<int64_t> rows = known(plan.rows);
   int64_t elementSize = kernel.lhs == AJOUR_F32 ? 4 : 1, k = llvm::alignTo(plan.k, kernel.kr);
-  if (!matmul || !rows || !plan.source || plan.sparse || plan.unpack || plan.needsRowSums || k != plan.k ||
+  if (!hasPlainRows(plan) || !rows || plan.sparse || plan.unpack || plan.needsRowSums || k != plan.k ||
       llvm::divideCeil(*rows, kernel.mr) <= 4 || k * elementSize * kernel.mr <= shallowTileBytes)
     return std::nullopt;
   DeepSchedule deep;
@@ -40,7 +49,7 @@ std::optional<DeepSchedule> DispatchLowering::planDeep(const GemmPlan &plan) {
   int64_t most = pieceBytes / (kernel.nr * elementSize);
   deep.depth = llvm::alignTo(llvm::divideCeil(k, llvm::divideCeil(k, most)), kernel.kr);
   int64_t blockSums = deep.tiles * deep.tileRows * kernel.nr * 4;
-  int64_t groups = std::max(llvm::divideCeil(wantedCopyingItems, blocks), llvm::divideCeil(panels * blockSums, sumBytes));
+  int64_t groups = std::max(llvm::divideCeil(wantedItems, blocks), llvm::divideCeil(panels * blockSums, sumBytes));
   deep.panelsPerItem = llvm::divideCeil(panels, std::min(groups, panels));
   return deep;
 }
@@ -64,11 +73,15 @@ void DispatchLowering::lowerDeep(const GemmPlan &plan, const DeepSchedule &deep)
   int64_t stride = llvm::alignTo(deep.depth * elementSize, 64) / elementSize;
   if (stride * elementSize % 1024 == 0)
     stride += 64 / elementSize;
-  int64_t panelSums = deep.tiles * tileSums, sums = deep.panelsPerItem * panelSums * 4;
-  lowered.scratchBytes =
-      getAffineConstantExpr(llvm::alignTo(sums, 64) + blockRows * stride * elementSize + AJOUR_BUFFER_SLACK, context);
-  lowered.copyKind = "rows";
-  lowered.copyBytes = getAffineConstantExpr(groups * rows * plan.k * elementSize, context);
+  Type i8 = IntegerType::get(context, 8), i64 = IntegerType::get(context, 64);
+  int64_t shareBytes = llvm::alignTo(llvm::divideCeil(deep.depth * kernel.nr * elementSize, deep.tiles), lineBytes);
+  int64_t panelSums = deep.tiles * tileSums, pieceRows = blockRows * stride;
+  // The first word of scratch says which block of rows the copy holds: number of the block + 1.
+  int64_t sumsAt = 64, copyAt = sumsAt + llvm::alignTo(deep.panelsPerItem * panelSums * 4, 64);
+  int64_t copyBytes = llvm::divideCeil(plan.k, deep.depth) * pieceRows * elementSize;
+  lowered.scratchBytes = getAffineConstantExpr(copyAt + copyBytes + AJOUR_BUFFER_SLACK, context);
+  lowered.copyKind = plan.source ? "rows" : "gather";
+  lowered.copyBytes = getAffineConstantExpr(rows * plan.k * elementSize, context);
   canFinishRuns = reorders.empty();
 
   items(getAffineConstantExpr(blocks * groups, context), [&](Value item) {
@@ -76,12 +89,18 @@ void DispatchLowering::lowerDeep(const GemmPlan &plan, const DeepSchedule &deep)
     Value first = e->mul(block, e->i64(blockRows)), last = e->min(e->i64(rows), e->add(first, e->i64(blockRows)));
     Value firstPanel = e->mul(group, e->i64(deep.panelsPerItem));
     Value lastPanel = e->min(e->i64(panels), e->add(firstPanel, e->i64(deep.panelsPerItem)));
-    Value copy = e->pointer(scratch, e->i64(llvm::alignTo(sums, 64)), e->b.getI8Type());
-    Value acc = e->frameArray(sumType, tileSums);
-    Value source = e->pointer(e->buffer(plan.source), e->i64(plan.offset), type);
+    Value sums = e->pointer(scratch, e->i64(sumsAt), i8), copy = e->pointer(scratch, e->i64(copyAt), i8);
+    Value acc = e->frameArray(sumType, tileSums), number = e->add(block, e->i64(1));
+    e->ifThenElse(
+        e->compare(arith::CmpIPredicate::ne, e->loadAt(scratch, e->i64(0), i64), number),
+        [&] {
+          e->storeAt(number, scratch, e->i64(0), i64);
+          emitStretchCopies(plan, deep, copy, stride, pieceRows, first, e->sub(last, first));
+        },
+        [] {});
     auto sumsOf = [&](Value panel, Value row) {
       Value tile = e->mul(e->div(e->sub(row, first), e->i64(deep.tileRows)), e->i64(tileSums));
-      return e->pointer(scratch, e->add(e->mul(e->sub(panel, firstPanel), e->i64(panelSums)), tile), sumType);
+      return e->pointer(sums, e->add(e->mul(e->sub(panel, firstPanel), e->i64(panelSums)), tile), sumType);
     };
     auto forTiles = [&](function_ref<void(Value, Value)> body) {
       e->loop(
@@ -97,15 +116,19 @@ void DispatchLowering::lowerDeep(const GemmPlan &plan, const DeepSchedule &deep)
           deep.tileRows);
     };
     e->loop(e->i64(0), e->mul(e->sub(lastPanel, firstPanel), e->i64(panelSums)),
-            [&](Value i) { e->storeAt(e->constant(sumType, 0), scratch, i, sumType); });
+            [&](Value i) { e->storeAt(e->constant(sumType, 0), sums, i, sumType); });
     auto stretch = [&](Value from, int64_t depth) {
-      emitStretchCopy(plan, source, copy, from, depth, stride, first, e->sub(last, first));
+      Value piece = e->pointer(copy, e->mul(e->div(from, e->i64(deep.depth)), e->i64(pieceRows)), type);
       e->loop(firstPanel, lastPanel, [&](Value panel) {
         Value packed = operandPointer(OperandSpec::Packed, plan.weightsPack);
         Value at = e->add(e->mul(panel, e->i64(panelElements(plan))), e->mul(from, e->i64(kernel.nr)));
         Value rhs = e->pointer(packed, at, type);
+        // The next panel's piece arrives a share at a time.
+        Value next = e->pointer(rhs, e->i64(panelElements(plan)), type);
         forTiles([&](Value row, Value count) {
-          Value lhs = e->pointer(copy, e->mul(e->sub(row, first), e->i64(stride)), type);
+          Value share = e->mul(e->div(e->sub(row, first), e->i64(deep.tileRows)), e->i64(shareBytes));
+          e->loop(e->i64(0), e->i64(shareBytes), [&](Value at) { e->prefetch(e->pointer(next, e->add(share, at), i8)); }, lineBytes);
+          Value lhs = e->pointer(piece, e->mul(e->sub(row, first), e->i64(stride)), type);
           callKernel(kernel.symbol, {lhs, e->i64(stride), rhs, acc, count, e->i64(depth)});
           addTile(sumsOf(panel, row), acc, e->mul(count, e->i64(kernel.nr)), sumType);
         });
@@ -121,20 +144,44 @@ void DispatchLowering::lowerDeep(const GemmPlan &plan, const DeepSchedule &deep)
   });
 }
 
-/// Copies columns [from, from + depth) of `count` rows from row `first` on, `stride` apart.
-void DispatchLowering::emitStretchCopy(const GemmPlan &plan, Value source, Value copy, Value from, int64_t depth,
-                                       int64_t stride, Value first, Value count) {
+/// Copies `count` rows from row `first` on, stretch by stretch of the depth, `pieceRows` elements apart; rows of a stretch lie `stride` apart.
+void DispatchLowering::emitStretchCopies(const GemmPlan &plan, const DeepSchedule &deep, Value copy, int64_t stride,
+                                         int64_t pieceRows, Value first, Value count) {
   Type type = lhsType(plan);
-  Value start = e->add(e->mul(first, e->i64(plan.pixelStride)), from);
-  e->loop(e->i64(0), count, [&](Value r) {
-    Value in = e->add(start, e->mul(r, e->i64(plan.pixelStride))), out = e->mul(r, e->i64(stride));
-    e->loop(e->i64(0), e->i64(depth), [&](Value p) {
-      Value x = e->loadAt(source, e->add(in, p), type);
-      if (plan.flip)
-        x = e->b.createOrFold<arith::XOrIOp>(e->loc, x, e->integer(x.getType(), int8_t(plan.flip)));
-      e->storeAt(x, copy, e->add(out, p), type);
-    });
-  });
+  nn::Dims dims = nn::getDims(plan.lhs);
+  Value source = plan.source ? e->pointer(e->buffer(plan.source), e->i64(plan.offset), type) : Value();
+  auto copyOne = [&](Value r, Value p, Value to) {
+    Value row = e->add(first, r), x;
+    if (source) {
+      x = e->loadAt(source, e->add(e->mul(row, e->i64(plan.pixelStride)), p), type);
+    } else {
+      Index index = e->delinearize(row, ArrayRef(dims).drop_back());
+      index.push_back(p);
+      x = e->element(plan.lhs, index);
+    }
+    if (plan.flip)
+      x = e->b.createOrFold<arith::XOrIOp>(e->loc, x, e->integer(x.getType(), int8_t(plan.flip)));
+    e->storeAt(x, copy, to, type);
+  };
+  e->loop(
+      e->i64(0), e->i64(plan.k),
+      [&](Value from) {
+        Value piece = e->mul(e->div(from, e->i64(deep.depth)), e->i64(pieceRows));
+        Value depth = e->min(e->i64(deep.depth), e->sub(e->i64(plan.k), from));
+        // Rows that lie as such are walked along; what is gathered is more often stored by columns.
+        if (source)
+          e->loop(e->i64(0), count, [&](Value r) {
+            Value start = e->add(piece, e->mul(r, e->i64(stride)));
+            e->loop(e->i64(0), depth, [&](Value p) { copyOne(r, e->add(from, p), e->add(start, p)); });
+          });
+        else
+          e->loop(e->i64(0), depth, [&](Value p) {
+            e->loop(e->i64(0), count, [&](Value r) {
+              copyOne(r, e->add(from, p), e->add(e->add(piece, p), e->mul(r, e->i64(stride))));
+            });
+          });
+      },
+      deep.depth);
 }
 
 } // namespace ajour::loops

@@ -229,10 +229,11 @@ private:
   void lowerAttention(nn::AttentionOp op);
   void emitRanges(nn::AttentionOp op, mlir::Value first, mlir::Value count, mlir::Value ranges);
   void lowerGemm(const GemmPlan &plan);
+  bool hasPlainRows(const GemmPlan &plan);
   std::optional<DeepSchedule> planDeep(const GemmPlan &plan);
   void lowerDeep(const GemmPlan &plan, const DeepSchedule &deep);
-  void emitStretchCopy(const GemmPlan &plan, mlir::Value source, mlir::Value copy, mlir::Value from, int64_t depth,
-                       int64_t stride, mlir::Value first, mlir::Value count);
+  void emitStretchCopies(const GemmPlan &plan, const DeepSchedule &deep, mlir::Value copy, int64_t stride, int64_t pieceRows,
+                         mlir::Value first, mlir::Value count);
   void addTile(mlir::Value to, mlir::Value from, mlir::Value count, mlir::Type type);
   void lowerDepthwise(const DepthwisePlan &plan);
   void lowerRecurrent(mlir::Operation *op, const RecurrentPlan &plan);
