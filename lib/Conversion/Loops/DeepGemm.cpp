@@ -127,7 +127,7 @@ void DispatchLowering::lowerDeep(const GemmPlan &plan, const DeepSchedule &deep)
         Value next = e->pointer(rhs, e->i64(panelElements(plan)), type);
         forTiles([&](Value row, Value count) {
           Value share = e->mul(e->div(e->sub(row, first), e->i64(deep.tileRows)), e->i64(shareBytes));
-          e->loop(e->i64(0), e->i64(shareBytes), [&](Value at) { e->prefetch(e->pointer(next, e->add(share, at), i8)); }, lineBytes);
+          e->loop(e->i64(0), e->i64(shareBytes), [&](Value at) { e->prefetch(e->pointer(next, e->add(share, at), i8), 2); }, lineBytes);
           Value lhs = e->pointer(piece, e->mul(e->sub(row, first), e->i64(stride)), type);
           callKernel(kernel.symbol, {lhs, e->i64(stride), rhs, acc, count, e->i64(depth)});
           addTile(sumsOf(panel, row), acc, e->mul(count, e->i64(kernel.nr)), sumType);

@@ -158,7 +158,7 @@ void Emitter::storeAt(Value scalar, Value base, Value offset, Type elementType) 
   LLVM::StoreOp::create(b, loc, scalar, pointer(base, offset, elementType));
 }
 
-void Emitter::prefetch(Value pointer) { LLVM::Prefetch::create(b, loc, pointer, /*rw=*/0, /*hint=*/3, /*cache=*/1); }
+void Emitter::prefetch(Value pointer, int level) { LLVM::Prefetch::create(b, loc, pointer, /*rw=*/0, /*hint=*/4 - level, /*cache=*/1); }
 
 Value Emitter::frameArray(Type elementType, int64_t count) {
   Value size = i64(count);

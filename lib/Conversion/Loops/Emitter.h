@@ -102,7 +102,7 @@ public:
   mlir::Value loadAt(mlir::Value base, mlir::Value offsetElements, mlir::Type elementType);
   void storeAt(mlir::Value scalar, mlir::Value base, mlir::Value offsetElements, mlir::Type elementType);
   /// Asks for the cache line of an address that will be read.
-  void prefetch(mlir::Value pointer);
+  void prefetch(mlir::Value pointer, int level = 1);
   /// Memory of the function's frame for `count` elements, 64-byte aligned, allocated at its entry.
   mlir::Value frameArray(mlir::Type elementType, int64_t count);
   /// A constant table in the module.

@@ -161,7 +161,7 @@ void DispatchLowering::lowerTiles(const GemvPlan &plan, const TilePlan &tiles) {
             // The blocks that come next arrive a share at a time.
             Value share = e->mul(e->div(e->sub(row, first), e->i64(mr)), e->i64(shareBytes));
             Value next = e->pointer(weightsOf(e->add(from, e->i64(together))), share, i8);
-            e->loop(e->i64(0), e->i64(shareBytes), [&](Value at) { e->prefetch(e->pointer(next, at, i8)); }, lineBytes);
+            e->loop(e->i64(0), e->i64(shareBytes), [&](Value at) { e->prefetch(e->pointer(next, at, i8), 2); }, lineBytes);
             e->loop(from, to, [&](Value columnBlock) {
               prefetchEpilogue(product, columnBlock, row, rows);
               Value weights = tiles.expands ? expandedOf(columnBlock) : weightsOf(columnBlock);
