@@ -50,6 +50,22 @@ TEST(CompiledMatmul, Deep) {
   }
 }
 
+// The same of rows that are not stored as such, and of a convolution of single pixels.
+TEST(CompiledMatmul, DeepInOtherForms) {
+  ModuleText m;
+  std::string x = m.input(tensorType({1300, 64}, "f32")), w = m.constant(tensorType({70, 1300}, "f32"));
+  std::string rows = m.op("nn.transpose", {x}, "perm = array<i64: 1, 0>", tensorType({64, 1300}, "f32"));
+  m.output(m.op("nn.matmul", {rows, w}, "transpose_rhs", tensorType({64, 70}, "f32")));
+  std::string q = m.input(tensorType({4100, 61}, "ui8")), v = m.constant(tensorType({33, 4100}, "i8"));
+  std::string turned = m.op("nn.transpose", {q}, "perm = array<i64: 1, 0>", tensorType({61, 4100}, "ui8"));
+  m.output(m.op("nn.matmul", {turned, v}, "transpose_rhs, lhs_zero_point = 3 : i32", tensorType({61, 33}, "i32")));
+  std::string image = m.input(tensorType({1, 8, 9, 1200}, "f32")), filter = m.constant(tensorType({40, 1, 1, 1200}, "f32"));
+  m.output(m.op("nn.conv", {image, filter, m.constant(tensorType({40}, "f32"))},
+                "strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads_low = array<i64: 0, 0>, pads_high = array<i64: 0, 0>",
+                tensorType({1, 8, 9, 40}, "f32")));
+  expectCompiled(m.text(), {{}}, {.tolerance = 2e-4, .threads = 2});
+}
+
 TEST(CompiledMatmul, FormsOfOperands) {
   for (const char *element : {"f32", "f16", "f64", "bf16"})
     for (bool transposeLhs : {false, true})

@@ -132,6 +132,19 @@ TEST(StoredWeights, FewRowsOrMany) {
   expectCompiled(m.text(), {{1}, {8}, {9}, {33}}, {.tolerance = 2e-4, .threads = 2});
 }
 
+// So deep that many rows of f16 weights take the depth in stretches: rows in one block and in several, a panel that is half full.
+TEST(StoredWeights, DeepHalfPrecision) {
+  for (int64_t k : {1024, 1301}) {
+    SCOPED_TRACE(k);
+    ModuleText m(1);
+    std::string size = std::to_string(k), x = m.input(symbolicType({"4", "s0", size}, "f32")), b = m.constant(tensorType({75}, "f32"));
+    std::string w = m.op("nn.cast", {m.constant(tensorType({75, k}, "f16"))}, "", tensorType({75, k}, "f32"));
+    std::string y = m.op("nn.matmul", {x, w, b}, "transpose_rhs", symbolicType({"4", "s0", "75"}, "f32"));
+    m.output(m.unary("relu", y));
+    expectCompiled(m.text(), {{1}, {4}, {5}, {12}, {36}, {64}}, {.tolerance = 2e-4, .threads = 2});
+  }
+}
+
 TEST(StoredWeights, Convolution) {
   for (const Form &form : {Form{.bits = 8, .group = 0}, Form{}, Form{.codes = "ui8", .zeros = "ui8", .bits = 3, .group = -1}})
     for (auto [window, stride] : {std::pair<int64_t, int64_t>{1, 1}, {1, 2}, {3, 1}}) {

@@ -10,6 +10,7 @@
 #include "Lowering.h"
 
 #include "ajour/ABI/Dispatch.h"
+#include "ajour/Encoding/PackStored.h"
 
 using namespace mlir;
 
@@ -32,24 +33,30 @@ bool DispatchLowering::hasPlainRows(const GemmPlan &plan) {
          are(conv.getStrides(), 1) && are(conv.getPadsLow(), 0) && are(conv.getPadsHigh(), 0);
 }
 
-/// How a product is cut, if it is one that gains from stretches.
+/// How a product is cut, if it is one that gains from stretches. Where the number of rows is a symbol, that is one of stored
+/// weights, which few rows do not meet in this form.
 std::optional<DeepSchedule> DispatchLowering::planDeep(const GemmPlan &plan) {
   const ajour_kernel_row &kernel = *plan.kernel;
   std::optional<int64_t> rows = known(plan.rows);
   int64_t elementSize = kernel.lhs == AJOUR_F32 ? 4 : 1, k = llvm::alignTo(plan.k, kernel.kr);
-  if (!hasPlainRows(plan) || !rows || plan.sparse || plan.unpack || plan.needsRowSums || k != plan.k ||
-      llvm::divideCeil(*rows, kernel.mr) <= 4 || k * elementSize * kernel.mr <= shallowTileBytes)
+  if (!hasPlainRows(plan) || plan.sparse || plan.needsRowSums || k != plan.k ||
+      (rows && llvm::divideCeil(*rows, kernel.mr) <= 4) || k * elementSize * kernel.mr <= shallowTileBytes)
+    return std::nullopt;
+  bool unpacks = plan.unpack && plan.unpack->depthBytes > 0 && kernel.nr % encoding::storedColumns == 0;
+  if (unpacks ? rows.has_value() : plan.unpack || !rows)
     return std::nullopt;
   DeepSchedule deep;
-  int64_t tiles = llvm::divideCeil(*rows, kernel.mr), panels = llvm::divideCeil(plan.n, kernel.nr);
+  int64_t tiles = rows ? llvm::divideCeil(*rows, kernel.mr) : mostBlockTiles, panels = llvm::divideCeil(plan.n, kernel.nr);
   // Rows are shared evenly: from 4 on a row costs the same at every height of a tile.
   int64_t blocks = llvm::divideCeil(tiles, mostBlockTiles);
   deep.tiles = llvm::divideCeil(tiles, blocks);
-  deep.tileRows = llvm::divideCeil(*rows, blocks * deep.tiles);
+  deep.tileRows = rows ? llvm::divideCeil(*rows, blocks * deep.tiles) : kernel.mr;
   int64_t most = pieceBytes / (kernel.nr * elementSize);
   deep.depth = llvm::alignTo(llvm::divideCeil(k, llvm::divideCeil(k, most)), kernel.kr);
   int64_t blockSums = deep.tiles * deep.tileRows * kernel.nr * 4;
-  int64_t groups = std::max(llvm::divideCeil(wantedItems, blocks), llvm::divideCeil(panels * blockSums, sumBytes));
+  bool staysNear = deep.tiles * deep.tileRows * k * elementSize <= sumBytes;
+  int64_t groups = std::max(llvm::divideCeil(staysNear ? wantedItems : wantedCopyingItems, blocks),
+                            llvm::divideCeil(panels * blockSums, sumBytes));
   deep.panelsPerItem = llvm::divideCeil(panels, std::min(groups, panels));
   return deep;
 }
@@ -65,8 +72,9 @@ void DispatchLowering::addTile(Value to, Value from, Value count, Type type) {
 
 void DispatchLowering::lowerDeep(const GemmPlan &plan, const DeepSchedule &deep) {
   const ajour_kernel_row &kernel = *plan.kernel;
-  int64_t rows = *known(plan.rows), panels = llvm::divideCeil(plan.n, kernel.nr), blockRows = deep.tiles * deep.tileRows;
-  int64_t groups = llvm::divideCeil(panels, deep.panelsPerItem), blocks = llvm::divideCeil(rows, blockRows);
+  std::optional<int64_t> rows = known(plan.rows);
+  int64_t panels = llvm::divideCeil(plan.n, kernel.nr), blockRows = deep.tiles * deep.tileRows;
+  int64_t groups = llvm::divideCeil(panels, deep.panelsPerItem);
   Type type = lhsType(plan), sumType = accType(plan);
   int64_t elementSize = nn::elementBytes(type), tileSums = deep.tileRows * kernel.nr;
   // Rows of a stretch keep clear of each other's cache sets.
@@ -74,19 +82,21 @@ void DispatchLowering::lowerDeep(const GemmPlan &plan, const DeepSchedule &deep)
   if (stride * elementSize % 1024 == 0)
     stride += 64 / elementSize;
   Type i8 = IntegerType::get(context, 8), i64 = IntegerType::get(context, 64);
-  int64_t shareBytes = llvm::alignTo(llvm::divideCeil(deep.depth * kernel.nr * elementSize, deep.tiles), lineBytes);
+  int64_t shareBytes = plan.unpack ? 0 : llvm::alignTo(llvm::divideCeil(deep.depth * kernel.nr * elementSize, deep.tiles), lineBytes);
   int64_t panelSums = deep.tiles * tileSums, pieceRows = blockRows * stride;
   // The first word of scratch says which block of rows the copy holds: number of the block + 1.
   int64_t sumsAt = 64, copyAt = sumsAt + llvm::alignTo(deep.panelsPerItem * panelSums * 4, 64);
   int64_t copyBytes = llvm::divideCeil(plan.k, deep.depth) * pieceRows * elementSize;
-  lowered.scratchBytes = getAffineConstantExpr(copyAt + copyBytes + AJOUR_BUFFER_SLACK, context);
+  int64_t unpackedAt = llvm::alignTo(copyAt + copyBytes, 64);
+  int64_t unpackedBytes = plan.unpack ? deep.depth * kernel.nr * 4 : 0;
+  lowered.scratchBytes = getAffineConstantExpr(unpackedAt + unpackedBytes + AJOUR_BUFFER_SLACK, context);
   lowered.copyKind = plan.source ? "rows" : "gather";
-  lowered.copyBytes = getAffineConstantExpr(rows * plan.k * elementSize, context);
+  lowered.copyBytes = plan.rows * (plan.k * elementSize);
   canFinishRuns = reorders.empty();
 
-  items(getAffineConstantExpr(blocks * groups, context), [&](Value item) {
+  items(plan.rows.ceilDiv(blockRows) * groups, [&](Value item) {
     Value block = e->div(item, e->i64(groups)), group = e->rem(item, e->i64(groups));
-    Value first = e->mul(block, e->i64(blockRows)), last = e->min(e->i64(rows), e->add(first, e->i64(blockRows)));
+    Value first = e->mul(block, e->i64(blockRows)), last = e->min(e->size(plan.rows), e->add(first, e->i64(blockRows)));
     Value firstPanel = e->mul(group, e->i64(deep.panelsPerItem));
     Value lastPanel = e->min(e->i64(panels), e->add(firstPanel, e->i64(deep.panelsPerItem)));
     Value sums = e->pointer(scratch, e->i64(sumsAt), i8), copy = e->pointer(scratch, e->i64(copyAt), i8);
@@ -107,11 +117,13 @@ void DispatchLowering::lowerDeep(const GemmPlan &plan, const DeepSchedule &deep)
           first, last,
           [&](Value row) {
             Value room = e->sub(last, row);
-            if (rows % deep.tileRows == 0)
+            if (!rows)
+              return body(row, e->min(room, e->i64(deep.tileRows)));
+            if (*rows % deep.tileRows == 0)
               return body(row, e->i64(deep.tileRows));
             Value isWhole = e->compare(arith::CmpIPredicate::sge, room, e->i64(deep.tileRows));
             e->ifThenElse(
-                isWhole, [&] { body(row, e->i64(deep.tileRows)); }, [&] { body(row, e->i64(rows % deep.tileRows)); });
+                isWhole, [&] { body(row, e->i64(deep.tileRows)); }, [&] { body(row, e->i64(*rows % deep.tileRows)); });
           },
           deep.tileRows);
     };
@@ -120,17 +132,26 @@ void DispatchLowering::lowerDeep(const GemmPlan &plan, const DeepSchedule &deep)
     auto stretch = [&](Value from, int64_t depth) {
       Value piece = e->pointer(copy, e->mul(e->div(from, e->i64(deep.depth)), e->i64(pieceRows)), type);
       e->loop(firstPanel, lastPanel, [&](Value panel) {
-        Value packed = operandPointer(OperandSpec::Packed, plan.weightsPack);
-        Value at = e->add(e->mul(panel, e->i64(panelElements(plan))), e->mul(from, e->i64(kernel.nr)));
-        Value rhs = e->pointer(packed, at, type);
+        auto pieceOf = [&](Value panel) {
+          Value packed = operandPointer(OperandSpec::Packed, plan.weightsPack);
+          if (plan.unpack)
+            return e->pointer(packed, e->add(e->mul(panel, e->i64(kernel.nr / encoding::storedColumns * plan.unpack->blockBytes)),
+                                             e->mul(from, e->i64(plan.unpack->depthBytes))), i8);
+          return e->pointer(packed, e->add(e->mul(panel, e->i64(panelElements(plan))), e->mul(from, e->i64(kernel.nr))), type);
+        };
+        Value rhs = pieceOf(panel);
+        if (plan.unpack)
+          rhs = unpackPiece(plan, rhs, e->pointer(scratch, e->i64(unpackedAt), i8), panel, depth);
         // The next panel's piece arrives a share at a time.
-        Value next = e->pointer(rhs, e->i64(panelElements(plan)), type);
+        Value next = pieceOf(e->add(panel, e->i64(1)));
         forTiles([&](Value row, Value count) {
           Value share = e->mul(e->div(e->sub(row, first), e->i64(deep.tileRows)), e->i64(shareBytes));
           e->loop(e->i64(0), e->i64(shareBytes), [&](Value at) { e->prefetch(e->pointer(next, e->add(share, at), i8), 2); }, lineBytes);
           Value lhs = e->pointer(piece, e->mul(e->sub(row, first), e->i64(stride)), type);
-          callKernel(kernel.symbol, {lhs, e->i64(stride), rhs, acc, count, e->i64(depth)});
-          addTile(sumsOf(panel, row), acc, e->mul(count, e->i64(kernel.nr)), sumType);
+          // A last tile of an unknown number of rows is computed whole; what lies in the copy's other rows does not matter.
+          Value computed = rows ? count : e->i64(kernel.mr);
+          callKernel(kernel.symbol, {lhs, e->i64(stride), rhs, acc, computed, e->i64(depth)});
+          addTile(sumsOf(panel, row), acc, e->mul(computed, e->i64(kernel.nr)), sumType);
         });
       });
     };
@@ -142,6 +163,18 @@ void DispatchLowering::lowerDeep(const GemmPlan &plan, const DeepSchedule &deep)
       forTiles([&](Value row, Value count) { emitTileEpilogue(plan, {sumsOf(panel, row)}, Value(), panel, row, count); });
     });
   });
+}
+
+/// Unpacks a stretch of the depth of a panel, which begins at `from` in its first block, to `to`.
+Value DispatchLowering::unpackPiece(const GemmPlan &plan, Value from, Value to, Value panel, int64_t depth) {
+  int64_t nr = plan.kernel->nr, columns = encoding::storedColumns;
+  Value blocks = e->i64(llvm::divideCeil(plan.n, columns)), first = e->mul(panel, e->i64(nr / columns));
+  e->loop(e->i64(0), e->min(e->i64(nr / columns), e->sub(blocks, first)), [&](Value block) {
+    Value source = e->pointer(from, e->mul(block, e->i64(plan.unpack->blockBytes)), e->b.getI8Type());
+    Value target = e->pointer(to, e->mul(block, e->i64(columns)), lhsType(plan));
+    callKernel(plan.unpack->symbol, {source, target, e->i64(nr), e->i64(columns / 2), e->i64(depth)});
+  });
+  return to;
 }
 
 /// Copies `count` rows from row `first` on, stretch by stretch of the depth, `pieceRows` elements apart; rows of a stretch lie `stride` apart.

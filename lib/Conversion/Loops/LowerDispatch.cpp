@@ -98,6 +98,7 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
   std::optional<DepthwisePlan> depthwise;
   std::optional<GemvPlan> gemv;
   std::optional<TilePlan> tiles;
+  std::optional<GemmPlan> unpacked;
   std::optional<SparseConvPlan> sparse;
   if (auto conv = dyn_cast_or_null<nn::ConvOp>(root))
     sparse = planSparseConv(conv);
@@ -108,9 +109,10 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
       gemm = planConv(conv);
   } else if (auto matmul = dyn_cast_or_null<nn::MatmulOp>(root)) {
     gemv = planGemv(matmul);
-    if (gemv)
+    if (gemv) {
       tiles = planRowTiles(*gemv);
-    else
+      unpacked = planUnpackedRows(*gemv);
+    } else
       gemm = planMatmul(matmul);
   }
   if (!root)
@@ -130,6 +132,8 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
     lowered.kernelLevel = std::max<unsigned>(lowered.kernelLevel, gemv->compress->level);
   if (tiles)
     lowered.kernelLevel = std::max<unsigned>(lowered.kernelLevel, tiles->kernel->level);
+  if (unpacked)
+    lowered.kernelLevel = std::max<unsigned>(lowered.kernelLevel, unpacked->kernel->level);
   llvm::SmallDenseSet<unsigned> packedArguments;
   for (const PackSpec &pack : lowered.packs) {
     packedArguments.insert(pack.weights);
@@ -187,6 +191,8 @@ FailureOr<LoweredDispatch> DispatchLowering::run() {
     lowerByRows(*gemv, mostRowsOfRounded, [&] { lowerTiles(*gemv, *tiles); });
   else if (tiles)
     lowerTiles(*gemv, *tiles);
+  else if (unpacked)
+    lowerByRows(*gemv, mostStoredRows, [&] { lowerGemm(*unpacked); });
   else if (gemv)
     lowerGemv(*gemv);
   else if (gemm)

@@ -35,6 +35,7 @@ struct UnpackPlan {
   int64_t rows; ///< k of a panel, with the padding of its last group
   int codebookPack = -1;
   llvm::SmallVector<int64_t> arguments; ///< of the kernel behind the panel's
+  int64_t depthBytes = 0; ///< of one k of a block, where any part of the depth can be unpacked alone
 };
 
 /// Weights in sparse panels: the packs of encoding::PackedPanels, and how they were made.
@@ -232,6 +233,7 @@ private:
   bool hasPlainRows(const GemmPlan &plan);
   std::optional<DeepSchedule> planDeep(const GemmPlan &plan);
   void lowerDeep(const GemmPlan &plan, const DeepSchedule &deep);
+  mlir::Value unpackPiece(const GemmPlan &plan, mlir::Value from, mlir::Value to, mlir::Value panel, int64_t depth);
   void emitStretchCopies(const GemmPlan &plan, const DeepSchedule &deep, mlir::Value copy, int64_t stride, int64_t pieceRows,
                          mlir::Value first, mlir::Value count);
   void addTile(mlir::Value to, mlir::Value from, mlir::Value count, mlir::Type type);
@@ -252,6 +254,7 @@ private:
   std::optional<TilePlan> planRowTiles(const GemvPlan &plan);
   void quantizeTile(const GemvPlan &plan, const TilePlan &tiles, mlir::Value row, mlir::Value count, mlir::Value tile,
                     mlir::Value gathered);
+  std::optional<GemmPlan> planUnpackedRows(const GemvPlan &plan);
   void lowerTiles(const GemvPlan &plan, const TilePlan &tiles);
   void expandBlock(const GemvPlan &plan, mlir::Value weights, mlir::Value expanded);
   void lowerByRows(const GemvPlan &few, int64_t mostFew, llvm::function_ref<void()> lowerMany);

@@ -8,6 +8,7 @@
 #include "Lowering.h"
 
 #include "ajour/ABI/Dispatch.h"
+#include "ajour/Encoding/PackStored.h"
 
 #include <numeric>
 
@@ -184,6 +185,38 @@ void DispatchLowering::expandBlock(const GemvPlan &plan, Value weights, Value ex
              {weights, e->pointer(weights, e->i64(plan.sizes.codeBytes), i8), expanded, e->i64(plan.format.kept),
               e->i64(plan.format.patterns), e->i64(plan.sizes.groups), e->i64(plan.format.group), e->i64(bits),
               e->i64(gemvFlags(plan.format)), e->i64(isSigned ? 0 : int64_t(1) << (bits - 1)), e->i64(isSigned ? 0 : 128)});
+}
+
+//===----------------------------------------------------------------------===//
+// Activations of 32 bits
+//===----------------------------------------------------------------------===//
+
+/// The form for many rows of a product whose lhs is as it is: blocks of the matrix-vector kernels are unpacked into panels of the
+/// dense kernel. Nothing where the number of rows is known, since then one form is enough, or there is no kernel for it.
+std::optional<GemmPlan> DispatchLowering::planUnpackedRows(const GemvPlan &plan) {
+  const GemvFormat &format = plan.format;
+  bool isHalf = format.values == GemvFormat::F16, isInteger = format.values == GemvFormat::Q4 || format.values == GemvFormat::Q8;
+  const ajour_kernel_row *kernel = ajour_find_kernel(AJOUR_KERNEL_gemm_f32, level);
+  const ajour_kernel_row *unpack =
+      ajour_find_kernel(isHalf ? AJOUR_KERNEL_unpack_f16_f32 : AJOUR_KERNEL_unpack_int_f32, level);
+  if (plan.lhsGroup > 0 || known(plan.product.rows) || format.structure != GemvFormat::Dense || (!isHalf && !isInteger) || !kernel ||
+      !unpack || kernel->kr != 1)
+    return std::nullopt;
+  GemmPlan many = plan.product;
+  many.kernel = kernel;
+  many.images = getAffineConstantExpr(1, context);
+  many.direct = false;
+  many.unpack = UnpackPlan{nullptr, unpack->symbol, plan.sizes.blockBytes, many.k, -1, {many.k}};
+  many.unpack->depthBytes = isHalf ? encoding::storedColumns * 2 : 0;
+  if (isInteger) {
+    int64_t bits = encoding::gemvBits(format.values), groups = plan.sizes.groups, group = format.group;
+    int64_t flags = AJOUR_UNPACK_SCALES | (format.halfScales ? 0 : AJOUR_UNPACK_F32_SCALES) |
+                    (format.zeroPoints ? AJOUR_UNPACK_ZERO_POINTS : 0) | (format.signed8 ? AJOUR_UNPACK_SIGNED : 0);
+    int64_t zero = format.signed8 || format.isUnsigned ? 0 : int64_t(1) << (bits - 1);
+    many.unpack->rows = groups * group;
+    many.unpack->arguments = {groups, group, bits, flags, zero};
+  }
+  return many;
 }
 
 //===----------------------------------------------------------------------===//
