@@ -70,6 +70,34 @@ void DispatchLowering::addTile(Value to, Value from, Value count, Type type) {
   });
 }
 
+/// The row tiles of rows [first, last): their first row and the number of rows.
+void DispatchLowering::forDeepTiles(const GemmPlan &plan, const DeepSchedule &deep, Value first, Value last,
+                                    function_ref<void(Value row, Value count)> body) {
+  std::optional<int64_t> rows = known(plan.rows);
+  e->loop(
+      first, last,
+      [&](Value row) {
+        Value room = e->sub(last, row), whole = e->i64(deep.tileRows);
+        if (!rows)
+          return body(row, e->min(room, whole));
+        if (*rows % deep.tileRows == 0)
+          return body(row, whole);
+        Value isWhole = e->compare(arith::CmpIPredicate::sge, room, whole);
+        e->ifThenElse(isWhole, [&] { body(row, whole); }, [&] { body(row, e->i64(*rows % deep.tileRows)); });
+      },
+      deep.tileRows);
+}
+
+/// Where the weights of a panel from row `from` of the depth on are: as the kernel reads them, or as they are stored.
+Value DispatchLowering::weightsPiece(const GemmPlan &plan, Value panel, Value from) {
+  int64_t nr = plan.kernel->nr, bytes = plan.unpack ? 1 : nn::elementBytes(lhsType(plan));
+  int64_t panelBytes = plan.unpack ? nr / encoding::storedColumns * plan.unpack->blockBytes : panelElements(plan) * bytes;
+  int64_t depthBytes = plan.unpack ? plan.unpack->depthBytes : nr * bytes;
+  Value packed = operandPointer(OperandSpec::Packed, plan.weightsPack);
+  Value at = e->add(e->mul(panel, e->i64(panelBytes)), e->mul(from, e->i64(depthBytes)));
+  return e->pointer(packed, at, IntegerType::get(context, 8));
+}
+
 void DispatchLowering::lowerDeep(const GemmPlan &plan, const DeepSchedule &deep) {
   const ajour_kernel_row &kernel = *plan.kernel;
   std::optional<int64_t> rows = known(plan.rows);
@@ -112,38 +140,17 @@ void DispatchLowering::lowerDeep(const GemmPlan &plan, const DeepSchedule &deep)
       Value tile = e->mul(e->div(e->sub(row, first), e->i64(deep.tileRows)), e->i64(tileSums));
       return e->pointer(sums, e->add(e->mul(e->sub(panel, firstPanel), e->i64(panelSums)), tile), sumType);
     };
-    auto forTiles = [&](function_ref<void(Value, Value)> body) {
-      e->loop(
-          first, last,
-          [&](Value row) {
-            Value room = e->sub(last, row);
-            if (!rows)
-              return body(row, e->min(room, e->i64(deep.tileRows)));
-            if (*rows % deep.tileRows == 0)
-              return body(row, e->i64(deep.tileRows));
-            Value isWhole = e->compare(arith::CmpIPredicate::sge, room, e->i64(deep.tileRows));
-            e->ifThenElse(
-                isWhole, [&] { body(row, e->i64(deep.tileRows)); }, [&] { body(row, e->i64(*rows % deep.tileRows)); });
-          },
-          deep.tileRows);
-    };
+    auto forTiles = [&](function_ref<void(Value, Value)> body) { forDeepTiles(plan, deep, first, last, body); };
     e->loop(e->i64(0), e->mul(e->sub(lastPanel, firstPanel), e->i64(panelSums)),
             [&](Value i) { e->storeAt(e->constant(sumType, 0), sums, i, sumType); });
     auto stretch = [&](Value from, int64_t depth) {
       Value piece = e->pointer(copy, e->mul(e->div(from, e->i64(deep.depth)), e->i64(pieceRows)), type);
       e->loop(firstPanel, lastPanel, [&](Value panel) {
-        auto pieceOf = [&](Value panel) {
-          Value packed = operandPointer(OperandSpec::Packed, plan.weightsPack);
-          if (plan.unpack)
-            return e->pointer(packed, e->add(e->mul(panel, e->i64(kernel.nr / encoding::storedColumns * plan.unpack->blockBytes)),
-                                             e->mul(from, e->i64(plan.unpack->depthBytes))), i8);
-          return e->pointer(packed, e->add(e->mul(panel, e->i64(panelElements(plan))), e->mul(from, e->i64(kernel.nr))), type);
-        };
-        Value rhs = pieceOf(panel);
+        Value rhs = weightsPiece(plan, panel, from);
         if (plan.unpack)
           rhs = unpackPiece(plan, rhs, e->pointer(scratch, e->i64(unpackedAt), i8), panel, depth);
         // The next panel's piece arrives a share at a time.
-        Value next = pieceOf(e->add(panel, e->i64(1)));
+        Value next = weightsPiece(plan, e->add(panel, e->i64(1)), from);
         forTiles([&](Value row, Value count) {
           Value share = e->mul(e->div(e->sub(row, first), e->i64(deep.tileRows)), e->i64(shareBytes));
           e->loop(e->i64(0), e->i64(shareBytes), [&](Value at) { e->prefetch(e->pointer(next, e->add(share, at), i8), 2); }, lineBytes);

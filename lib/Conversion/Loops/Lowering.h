@@ -233,6 +233,9 @@ private:
   bool hasPlainRows(const GemmPlan &plan);
   std::optional<DeepSchedule> planDeep(const GemmPlan &plan);
   void lowerDeep(const GemmPlan &plan, const DeepSchedule &deep);
+  void forDeepTiles(const GemmPlan &plan, const DeepSchedule &deep, mlir::Value first, mlir::Value last,
+                    llvm::function_ref<void(mlir::Value row, mlir::Value count)> body);
+  mlir::Value weightsPiece(const GemmPlan &plan, mlir::Value panel, mlir::Value from);
   mlir::Value unpackPiece(const GemmPlan &plan, mlir::Value from, mlir::Value to, mlir::Value panel, int64_t depth);
   void emitStretchCopies(const GemmPlan &plan, const DeepSchedule &deep, mlir::Value copy, int64_t stride, int64_t pieceRows,
                          mlir::Value first, mlir::Value count);
