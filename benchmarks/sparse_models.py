@@ -24,7 +24,8 @@ MADE += [["resnet50", "--pattern", "4", "--block", "4x1", "--sparsity", "0.75"],
          ["resnet50", "--pattern", "4", "--connectivity", "0.5", "--block", "4x1", "--sparsity", "0.75"],
          ["vgg16", "--pattern", "4"],
          ["vgg16", "--pattern", "4", "--connectivity", "0.28125"]]
-GIVEN = ["mlperf_tiny/vww_96_int8.tflite", "npm_mediapipe/face_detection_full_range_sparse.tflite", "squeezenet_dc/squeezenet_dc.onnx"]
+GIVEN = ["mlperf_tiny/vww_96_int8.tflite", "npm_mediapipe/face_detection/face_detection_full_range_sparse.tflite",
+         "squeezenet_dc/squeezenet_v10_pruned_clustered_decoded.onnx"]
 
 
 def run(*command):

@@ -15,13 +15,18 @@ static std::optional<double> timeOverPixels(const EncodedWeight &weight, ajour_c
   return best;
 }
 
+/// Dense weights take the kernels for zeros only where there are hardly any: in a first layer, which reads planes as the user passes them
+/// and would else write every channel apart. With strides (ResNet-50's 7x7) the dense kernel is the faster one all the same.
+static bool isDenseEntry(const WeightUse &use) {
+  constexpr int64_t mostInputs = 4;
+  return use.shape.channels() <= mostInputs && use.stride == 1;
+}
+
 /// The convolutions that are computed over pixels where the network is channel-major.
 static llvm::SmallDenseSet<Operation *> convolutionsOverPixels(ArrayRef<EncodedWeight> weights, ajour_cpu_level level) {
   // Where this share of the multiply-adds is channel-major anyway, a dense kernel in between must be faster by more than this,
-  // since its operand and result are transposed. Dense weights take the kernels for zeros only where there are hardly any: the first
-  // layer, which reads planes as the user passes them and would else write every channel apart.
-  constexpr double leastShare = 0.25, transposedGain = 2;
-  constexpr int64_t mostDenseInputs = 4;
+  // since its operand and result are transposed.
+  constexpr double leastShare = 0.25, transposedGain = 1.5;
   llvm::SmallDenseSet<Operation *> chosen;
   double all = 0, sparse = 0;
   for (const EncodedWeight &weight : weights) {
@@ -35,7 +40,7 @@ static llvm::SmallDenseSet<Operation *> convolutionsOverPixels(ArrayRef<EncodedW
   if (!chosen.empty() && sparse >= leastShare * all)
     for (const EncodedWeight &weight : weights)
       if (auto time = timeOverPixels(weight, level);
-          time && (weight.use.density() < 1 || weight.use.shape.channels() <= mostDenseInputs) && *time < transposedGain)
+          time && (weight.use.density() < 1 || isDenseEntry(weight.use)) && *time < transposedGain)
         chosen.insert(weight.op);
   return chosen;
 }

@@ -17,6 +17,8 @@ static constexpr double leastGain = 1.03;
 static constexpr int64_t leastPixels = 16;
 /// Inputs from which on interleaving the results of a sparse product with columns in lanes is little beside the product.
 static constexpr int64_t leastInputsF32 = 32, leastInputs8 = 64;
+/// Spconv is measured with patterns, whose taps are neighbours that share loads. ResNet-50's layers with taps at random took so much longer.
+static constexpr double scatteredTaps = 1.2;
 /// Layers of VGG-16 took 1.9 to 2.7 times what winogradShare counts.
 static constexpr double winogradOverhead = 1.5;
 /// Most rows of a matrix-vector kernel.
@@ -156,6 +158,8 @@ static double relativeCost(const WeightUse &use, const Cost &cost, int64_t rows,
   double time = cost.fixed + cost.slope * use.groupDensity(cost.group);
   if (cost.family == KernelFamily::GemmSparse)
     time *= panelFill(use, cost.group, level);
+  if (cost.family == KernelFamily::Spconv && use.encoding.structure.kind != StructureKind::Pattern)
+    time *= scatteredTaps;
   return std::max(time, least) / winogradShare(use, rows);
 }
 
