@@ -48,29 +48,25 @@ static std::string naturalsBetween(int64_t least, int64_t most) {
   return result;
 }
 
-std::string integersBetween(int64_t least, int64_t most) {
-  std::string result;
-  if (least < 0)
-    result = "\"-\" (" + naturalsBetween(most < 0 ? -most : 1, -least) + ")";
-  if (most >= 0)
-    result += (result.empty() ? "" : " | ") + naturalsBetween(least < 0 ? 0 : least, most);
-  return result;
-}
-
 /// Numbers from 0 on: an integer below the highest with any digits behind the point, or that with none but zeros.
 static std::string positiveBetween(int64_t least, int64_t most) {
   std::string below = least < most ? "(" + naturalsBetween(least, most - 1) + ") (\".\" [0-9]{1,17})? | " : "";
   return below + "\"" + std::to_string(most) + "\" (\".\" \"0\"{1,17})?";
 }
 
-std::string numbersBetween(int64_t least, int64_t most) {
+/// Either sign of what `between` writes from 0 on; `leastNegated` is the smallest that may stand behind a minus.
+static std::string signedBetween(int64_t least, int64_t most, int64_t leastNegated, std::string (*between)(int64_t, int64_t)) {
   std::string result;
   if (least < 0)
-    result = "\"-\" (" + positiveBetween(most < 0 ? -most : 0, -least) + ")";
+    result = "\"-\" (" + between(most < 0 ? -most : leastNegated, -least) + ")";
   if (most >= 0)
-    result += (result.empty() ? "" : " | ") + positiveBetween(least < 0 ? 0 : least, most);
+    result += (result.empty() ? "" : " | ") + between(least < 0 ? 0 : least, most);
   return result;
 }
+
+std::string integersBetween(int64_t least, int64_t most) { return signedBetween(least, most, 1, naturalsBetween); }
+
+std::string numbersBetween(int64_t least, int64_t most) { return signedBetween(least, most, 0, positiveBetween); }
 
 //===----------------------------------------------------------------------===//
 // Regular expressions
